@@ -1,7 +1,7 @@
-// Links with a delay, where the kernel has no netem. Each link is two network devices (TAP) that this
-// program stands between: one inside a network namespace, and one outside, for a bridge. What is sent into
-// the inner one comes out of the outer one after the delay, in order; the other way nothing waits, so that
-// a frame from one namespace to another is held once. The devices go when the program does.
+// Delays links on kernels without netem. This program connects the two network devices (TAP) of
+// each link: one inside a network namespace, and one outside, for a bridge. Frames sent into the
+// inner device leave the outer one after the delay, in order. The other direction has no delay, so
+// a frame between two namespaces is delayed once. The devices end with the program.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -35,7 +35,7 @@ using namespace truestep;
 using bench::Held;
 using Clock = std::chrono::steady_clock;
 
-/// What the kernel hands over as one: 64 KiB that it has not cut into packets yet, with headers.
+/// The largest frame that the kernel hands over: 64 KiB not yet cut into packets, with headers.
 constexpr std::size_t largest_frame = 68 * 1024;
 
 volatile std::sig_atomic_t ended = 0;
@@ -44,7 +44,7 @@ std::string why(const std::string& what) {
     return what + ": " + std::strerror(errno); // NOLINT(concurrency-mt-unsafe): there is one thread
 }
 
-/// A file descriptor that is closed in the end.
+/// A file descriptor that its destructor closes.
 class File {
   public:
     File(const std::string& path, int flags) : number_(open(path.c_str(), flags | O_CLOEXEC)) {
@@ -65,8 +65,8 @@ class File {
     int number_;
 };
 
-/// A TAP device in the namespace that this thread is in. Frames of up to 64 KiB pass whole, with what the
-/// kernel says of them before, and checksums that nobody has made yet stay unmade.
+/// A TAP device in this thread's namespace. Frames of up to 64 KiB pass whole, preceded by the
+/// kernel's header, and checksums that are not computed yet stay so.
 File make_tap(const std::string& name) {
     File tap("/dev/net/tun", O_RDWR | O_NONBLOCK);
     ifreq request{};
@@ -87,7 +87,7 @@ struct Link {
     File outer;
 };
 
-/// NAMESPACE:INNER:OUTER.
+/// Parses NAMESPACE:INNER:OUTER.
 Link make_link(const std::string& text) {
     const std::size_t first = text.find(':');
     const std::size_t second = text.find(':', first == std::string::npos ? first : first + 1);
@@ -112,7 +112,7 @@ class Relay {
                 polled_.push_back({number, POLLIN, 0});
     }
 
-    /// Until a signal ends it, which is let in only while this waits.
+    /// Runs until a signal ends it; signals are unblocked only during the wait.
     void run(const sigset_t& open_signals) {
         while (ended == 0) {
             timespec wait{};
@@ -142,7 +142,7 @@ class Relay {
     }
 
   private:
-    /// One frame of the device; 0 where none is there.
+    /// Reads one frame from the device; returns 0 if there is none.
     static std::size_t take(const File& device, std::span<std::byte> to) {
         const ssize_t size = read(device.number(), to.data(), to.size());
         return size > 0 ? static_cast<std::size_t>(size) : 0;
@@ -151,11 +151,11 @@ class Relay {
     void give(const File& device, std::span<const std::byte> frame) {
         const bool whole =
             write(device.number(), frame.data(), frame.size()) == static_cast<ssize_t>(frame.size());
-        if (!whole && errno != EIO) // of one that is not up yet: what kernels say to each other before
+        if (!whole && errno != EIO) // a device that is not up yet; kernels send each other packets before
             ++refused_;
     }
 
-    /// A few, so that no link waits for another's.
+    /// Takes only a few frames, so that no link waits for another.
     void hold(std::size_t link) {
         for (int turn = 0; turn < few; ++turn) {
             const std::span<std::byte> room = held_.room();
@@ -180,7 +180,7 @@ class Relay {
         }
     }
 
-    /// What is due.
+    /// Sends the frames that are due.
     void release() {
         while (!held_.empty()) {
             const Held::Frame& frame = held_.front();
@@ -206,11 +206,12 @@ class Relay {
     double bytes_ = 0;
     long long dropped_ = 0;
     long long refused_ = 0;
-    double late_ = 0;   ///< seconds, all together
-    double latest_ = 0; ///< the most
+    double late_ = 0;   ///< seconds in total
+    double latest_ = 0; ///< greatest value
 };
 
-/// Before everything else on the machine, and to the microsecond: a link waits for no processor.
+/// Gives this program priority over all others, and timers of a microsecond, so that links never
+/// wait for a processor.
 void hurry() {
     prctl(PR_SET_TIMERSLACK, 1); // NOLINT(cppcoreguidelines-pro-type-vararg)
     sched_param first{};

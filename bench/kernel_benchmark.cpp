@@ -1,7 +1,7 @@
-// The host kernels of a step beside the passes over memory that no implementation can do without: an axpy
-// in place (g and e, 12 bytes per coordinate), a scaling in place (w, 8 bytes) and a read. A kernel and its
-// floor take turns in one process, since machines are shared and noisy; what counts is the ratio of the
-// medians. One thread.
+// Compares the host kernels of a step with memory passes that every implementation needs: an axpy
+// in place (g and e, 12 bytes per coordinate), a scaling in place (w, 8 bytes) and a read. A kernel
+// and its floor take turns in one process, since machines are shared and noisy; the result is the
+// ratio of the medians. One thread.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -28,7 +28,7 @@ using host::Variant;
 using scape::MaskCode;
 using namespace truestep::bench;
 
-/// The fastest of the floors here. Which one it is may differ between them.
+/// The fastest floors on this machine; their order may differ.
 const Floors& floors(const Rank& rank) {
     static const Floors best = [&rank] {
         Floors result = floors_of(Variant::plain);
@@ -65,9 +65,9 @@ std::vector<Goal>& goals() {
 }
 
 constexpr std::int64_t full = std::int64_t{1} << 26;
-constexpr std::int64_t small = std::int64_t{1} << 22; ///< what ci/track takes
+constexpr std::int64_t small = std::int64_t{1} << 22; ///< the size that ci/track uses
 
-/// States a goal for one of the two densities that have goals, at the size that has them.
+/// Prints a goal for one of the two densities that have goals, at the size that has them.
 void state_goal(const benchmark::State& state, const std::string& text, double at_hundredth,
                 double at_tenth, double measured) {
     if (state.range(0) != full || (state.range(1) != 100 && state.range(1) != 10))
@@ -103,7 +103,7 @@ void floor_row(benchmark::State& state) {
         state, bytes[which] * static_cast<double>(rank.d), [&] { run(best); }, [&] { run(mine); });
 }
 
-/// The share of its work that the local pass is to do twice: the slow-down that `ci/track --self-test`
+/// The share of its work that the local pass does twice: the slow-down that `ci/track --self-test`
 /// plants.
 double planted_share() {
     const char* text = std::getenv("TRUESTEP_BENCH_PLANT");
@@ -126,8 +126,8 @@ void local_row(benchmark::State& state) {
     state_goal(state, "local_pass: bytes/s of the axpy", 1.0 / 0.97, 1.0 / 0.85, ratio);
 }
 
-/// The pass that a step takes, with whatever its looking for the coming mask costs. `missed`: the share of
-/// passes behind which the selection had to read the shard, of which nothing is in the time.
+/// The local pass of a step, including its search for the coming mask. `missed`: the share of
+/// passes after which the selection had to read the shard again, which is not timed here.
 void watching_row(benchmark::State& state) {
     Rank& rank = rank_for(state);
     const Floors& best = floors(rank);
@@ -161,8 +161,8 @@ void update_row(benchmark::State& state) {
     state_goal(state, "update with decay: bytes/s of the scale", 1.0 / 0.97, 1.0 / 0.80, ratio);
 }
 
-/// Of a shard that has been pushed out of the caches, as it is in a step. The hint is none, or what the
-/// last call left.
+/// Selects from a shard that is not in the caches, as in a step. It has no hint, or the one that
+/// the last call left.
 void select_row(benchmark::State& state) {
     Rank& rank = rank_for(state);
     const Floors& best = floors(rank);
@@ -196,7 +196,7 @@ void whole_row(benchmark::State& state) {
             best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d);
             benchmark::DoNotOptimize(best.read(rank.e.data(), rank.shard()));
             best.scale(0.99999F, rank.w.data(), rank.d);
-            rank.next.clear(); // in both, since the selector is to find it so
+            rank.next.clear(); // in both cases, since the selector expects it empty
         },
         [&] {
             rank.next.clear();
@@ -207,7 +207,7 @@ void whole_row(benchmark::State& state) {
     state_goal(state, "whole local work: time of axpy + scale + read of the shard", 1.08, 1.3, ratio);
 }
 
-/// An owner's share of the payload from eight ranks, beside a copy of as many bytes.
+/// Folds an owner's share of the payload from eight ranks, compared with a copy of the same size.
 void fold_row(benchmark::State& state) {
     constexpr int workers = 8;
     const auto count = state.range(0) / state.range(1) / workers;
@@ -247,8 +247,8 @@ struct Masks {
     std::vector<std::uint8_t> code;
 };
 
-/// Encoding of a rank's own shard, or decoding of all. Beside a copy of as many bytes as bitmap and code
-/// have together.
+/// Encodes a rank's own shard, or decodes all shards, compared with a copy of the bytes of bitmap
+/// and code together.
 template <bool decodes>
 void mask_row(benchmark::State& state) {
     Masks masks(rank_for(state));
@@ -286,7 +286,7 @@ void kernel_arguments(benchmark::internal::Benchmark* row) {
     row->ArgNames({"d", "1/density"})->Args({full, density})->Args({small, density});
     row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(41);
 }
-/// Of what takes microseconds.
+/// Arguments for rows that take microseconds.
 template <int density>
 void quick_arguments(benchmark::internal::Benchmark* row) {
     row->ArgNames({"d", "1/density"})->Args({full, density})->Args({small, density});

@@ -19,7 +19,7 @@ namespace {
 #endif
 #endif
 
-// Written once, compiled for each instruction set: loops that any compiler turns into vector code.
+// Loops that any compiler vectorizes, written once and compiled for each instruction set.
 #define TRUESTEP_FLOORS(suffix, target)                                                                    \
     target __attribute__((noinline)) void axpy_##suffix(float a, const float* __restrict g,                \
                                                         float* __restrict e, Index size) {                 \

@@ -11,7 +11,8 @@
 
 #include <truestep/distributed/kernels.hpp>
 
-// What the rows of bench_kernels work on: a rank's vectors and masks, and the floors beside its passes.
+// The data of bench_kernels: a rank's vectors and masks, and the floors that its passes are
+// compared with.
 
 namespace truestep::bench {
 
@@ -25,7 +26,7 @@ struct Floors {
 
 Floors floors_of(distributed::host::Variant variant);
 
-/// Memory in large pages if the environment asks for it: the kernels take what they are given.
+/// Memory in large pages if the environment requests it; the kernels do not care.
 class Floats {
   public:
     explicit Floats(Index size);
@@ -39,10 +40,10 @@ class Floats {
     std::unique_ptr<float, Free> memory_;
 };
 
-/// About normal: the sum of four uniform numbers.
+/// Approximately normal: the sum of four uniform numbers.
 float random_value(std::uint64_t& state);
 
-/// All that a rank holds, at one size and density. Kept while rows ask for the same.
+/// All data of a rank at one size and density. Kept while rows request the same.
 struct Rank {
     Rank(Index size, double density);
 
@@ -55,8 +56,8 @@ struct Rank {
         distributed::host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current,
                                       payload->data());
     }
-    /// The same, and it looks for the rank's part of the coming mask as a step's does, where the last ones'
-    /// thresholds tell where to look.
+    /// The same pass, which also looks for the rank's part of the coming mask, as a step's does
+    /// when the last thresholds tell where to look.
     void watching_pass() {
         const distributed::host::SelectionAhead::Wanted wanted{
             0, shard(), k(), guess.is_good() ? guess : distributed::host::Guess{}};
@@ -66,7 +67,7 @@ struct Rank {
             scalars, 0, d,
             {g.data(), e.data(), e.data(), last, m->data(), current, payload->data(), ahead.watches(0)}));
     }
-    /// What follows: the rest of the selection. True if it had to read the shard again.
+    /// The rest of the selection. Returns true if it had to read the shard again.
     bool take_watched() {
         guess.learn(ahead.take(0, e.data(), current, payload->data()));
         return ahead.missed() > 0;

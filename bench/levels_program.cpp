@@ -1,7 +1,6 @@
-// Many ranks, on one level and in groups of about sqrt(P): what a rank sends in a step, in how many
-// messages, what its processor and its memory have to do with that, and how it grows with P. Ranks are
-// threads or, under mpirun, processes; they share the machine's cores: the time of their processors is what
-// counts.
+// Compares many ranks on one level with groups of about sqrt(P): bytes and messages of a rank's
+// step, their cost in processor time and memory, and the growth with P. Ranks are threads or, under
+// mpirun, processes. They share the machine's cores, so only processor time counts.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -48,7 +47,7 @@ struct Options {
     std::string rows;
 };
 
-/// Of a rank and step, the mean over both.
+/// Figures of one step of one rank, as means over steps and ranks.
 struct Row {
     int ranks;
     bool groups;
@@ -58,11 +57,11 @@ struct Row {
     double agreement_bytes = 0;
     double cpu = 0;           ///< seconds of a step
     double agreement_cpu = 0; ///< seconds of an agreement by itself
-    double memory = 0;        ///< bytes that are held
-    double resident = 0;      ///< bytes that the kernel has given it
+    double memory = 0;        ///< bytes of allocations
+    double resident = 0;      ///< bytes of memory that the kernel has provided
 };
 
-/// What is measured, and what it is called in files.
+/// The measured figures, and their names in files.
 const std::vector<std::pair<const char*, double Row::*>>& members() {
     static const std::vector<std::pair<const char*, double Row::*>> all{
         {"messages", &Row::messages}, {"agreement_messages", &Row::agreement_messages},
@@ -72,7 +71,8 @@ const std::vector<std::pair<const char*, double Row::*>>& members() {
     return all;
 }
 
-/// Of a rank: its thread's, or its process's, whose transport may have threads of its own.
+/// The time of a rank's thread, or of its process under MPI, whose transport may have its own
+/// threads.
 double cpu_seconds(const Options& options) {
     timespec time{};
     clock_gettime(options.communicator == "mpi" ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID,
@@ -80,7 +80,7 @@ double cpu_seconds(const Options& options) {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Of this process, a page that others have too by its share; code and MPI included.
+/// Memory of this process, with code and MPI; pages shared by n processes count 1/n.
 double resident_bytes() {
     std::ifstream file("/proc/self/smaps_rollup");
     std::string word;
@@ -91,7 +91,7 @@ double resident_bytes() {
     throw Error("there is no /proc/self/smaps_rollup that says what this process has; it takes Linux 4.14");
 }
 
-/// About sqrt(P) each, and what is left.
+/// Groups of about sqrt(P) ranks, and one of the remainder.
 problem::Groups groups_of(int ranks) {
     const int size = static_cast<int>(std::lround(std::sqrt(ranks)));
     problem::Groups groups;
@@ -116,7 +116,7 @@ double of_agreement(const std::array<std::uint64_t, distributed::traffic_kinds>&
     return static_cast<double>(counts[static_cast<std::size_t>(Traffic::agreement)]);
 }
 
-/// Of one agreement by itself, as a step has it.
+/// Seconds of a single agreement as in a step.
 double agreement_seconds(const Options& options, const Row& row, Communicator& flat) {
     struct Record {
         std::uint64_t one, two;
@@ -130,8 +130,8 @@ double agreement_seconds(const Options& options, const Row& row, Communicator& f
     return (cpu_seconds(options) - begin) / times;
 }
 
-/// One rank's part; it returns what it has seen itself, and of its process its part. `before` is what the
-/// process held when there was no rank.
+/// One rank's part. Returns what it measured itself, and its share of its process. `before`: what
+/// the process held before there were ranks.
 Row of_rank(const Options& options, const Row& row, Communicator& communicator, double before) {
     distributed::CountingCommunicator counting(communicator);
     problem::HyperParameters hyper;
@@ -166,7 +166,7 @@ Row of_rank(const Options& options, const Row& row, Communicator& communicator, 
     mine.agreement_messages = of_agreement(counting.messages()) / options.steps;
     mine.bytes = total(counting.bytes()) / options.steps;
     mine.agreement_bytes = of_agreement(counting.bytes()) / options.steps;
-    // All hold what they hold between two steps.
+    // All ranks now hold the memory that they hold between two steps.
     static_cast<void>(distributed::gather_records(communicator, 0));
     const int together = options.communicator == "mpi" ? 1 : row.ranks;
     if (communicator.rank() % together == 0) {
@@ -177,7 +177,7 @@ Row of_rank(const Options& options, const Row& row, Communicator& communicator, 
     return mine;
 }
 
-/// The mean of what the ranks have seen.
+/// The mean of all ranks' figures.
 Row mean_of(const Row& row, const std::vector<Row>& all) {
     Row mean{row.ranks, row.groups};
     for (const Row& mine : all)
@@ -199,10 +199,10 @@ Row measure_threads(const Options& options, const Row& row) {
     return mean_of(row, all);
 }
 
-/// Of several runs of mpirun, one for each P, the exponents stand in the last one's output.
+/// For several runs of mpirun, one for each P, the last one prints the exponents.
 using Rows = std::map<std::pair<int, bool>, Row>;
 
-/// What earlier runs of the same kind have left in the file. Lines of other kinds stay where they are.
+/// The rows that earlier runs of the same kind have left in the file. Lines of other kinds stay.
 Rows read_rows(const Options& options) {
     Rows rows;
     std::ifstream file(options.rows);
@@ -251,7 +251,7 @@ void fit(const Rows& rows, bool groups, const char* what, double Row::*member) {
                     found->residual * 100);
 }
 
-/// Measures each P; one rank tells.
+/// Measures each P; one rank reports.
 void run(const Options& options, const std::vector<int>& numbers, bool tells,
          const std::function<Row(const Row&)>& measure) {
     Rows rows;

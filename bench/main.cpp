@@ -1,4 +1,4 @@
-// Google Benchmark's main, but an error is one line and exit status 2.
+// Google Benchmark's main, except that an error is one line and exit status 2.
 #include <cstdio>
 #include <exception>
 

@@ -1,6 +1,6 @@
-// What a mask could cost on the wire: the sizes of codes beside the code in use and beside the entropy, of
-// masks that a run has made. Of codes that there are only formulas for, bytes are counted; of those that
-// libraries bring, and of ours, the time is taken as well, in turns.
+// Compares sizes of mask codes on the wire with the code in use and with the entropy, on masks of a
+// run. Codes known only by formula are counted in bytes. Library codes and ours are also timed, in
+// turns.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -45,7 +45,7 @@ struct Options {
     int rounds = 5;
 };
 
-/// Masks of two steps in a row.
+/// Masks of two consecutive steps.
 struct Masks {
     Mask last;
     Mask mask;
@@ -73,13 +73,13 @@ Masks masks_of(Index size, double density, int steps) {
 // ------------------------------------------------------------------------------------------------------------
 // what is only counted, in bits
 
-/// Of n coordinates of which k are selected, each as likely as the others.
+/// The entropy in bits of n coordinates of which k are selected, all equally likely.
 double entropy(double n, double k) {
     const auto part = [n](double x) { return x <= 0 ? 0.0 : x * std::log2(n / x); };
     return part(k) + part(n - k);
 }
 
-/// Of what is left to say where the last mask is known.
+/// The entropy that remains if the last mask is known.
 double entropy_beside(const Masks& masks) {
     Index kept = 0;
     for (std::size_t i = 0; i < masks.mask.word_count(); ++i)
@@ -90,7 +90,8 @@ double entropy_beside(const Masks& masks) {
            entropy(d - before, static_cast<double>(masks.mask.selected() - kept));
 }
 
-/// A count a block, and as many bits a position as a block's places take; blocks of 2^b, the best b.
+/// A count for each block, and positions of fixed width in it; blocks of 2^b coordinates, for the
+/// best b.
 double packed_positions(const Mask& mask) {
     double least = std::numeric_limits<double>::infinity();
     for (int b = 2; b <= 16; ++b) {
@@ -100,7 +101,7 @@ double packed_positions(const Mask& mask) {
     return least;
 }
 
-/// The gaps between positions by the best of Rice's codes.
+/// The gaps between positions in the best Rice code.
 double rice(const Mask& mask) {
     std::array<double, 16> bits{};
     Index last = -1;
@@ -114,7 +115,7 @@ double rice(const Mask& mask) {
     return *std::min_element(bits.begin(), bits.end());
 }
 
-/// Blocks of 255: a count, and the number of the block among all with this count.
+/// Blocks of 255: a count, and the block's number among all blocks with this count.
 double enumerated(const Mask& mask) {
     double bits = 0;
     for (Index begin = 0; begin < mask.size(); begin += 255) {
@@ -218,7 +219,7 @@ struct Taken {
     bench::Samples decoding;
 };
 
-/// All codes in turns, so that what the machine does meanwhile meets all of them alike.
+/// Times all codes in turns, so that disturbances affect them equally.
 std::vector<Taken> take(const std::vector<Code>& all, const Mask& mask, int rounds) {
     std::vector<Taken> result(all.size());
     Mask decoded(mask.size());

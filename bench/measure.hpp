@@ -12,8 +12,8 @@
 
 #include <truestep/problem/statistics.hpp>
 
-// What the programs over Google Benchmark share: clocks, the copy that every row is held against, turns
-// with a floor. Machines are shared and noisy, so rows report medians, and ratios within one process.
+// What the programs over Google Benchmark share: clocks, the copy as a yardstick, and turns with a
+// floor. Machines are shared and noisy, so rows report medians, and ratios within one process.
 
 namespace truestep::bench {
 
@@ -23,17 +23,17 @@ inline double seconds_on(clockid_t clock) {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Of the thread: while another program has the core it stands still.
+/// Processor time of this thread; it stops while another program has the core.
 inline double thread_seconds() {
     return seconds_on(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/// The same of all threads together.
+/// Processor time of all threads together.
 inline double process_seconds() {
     return seconds_on(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/// On the wall, for what waits: disks, other threads, other ranks.
+/// Wall time, for work that waits: disks, other threads, other ranks.
 inline double wall_seconds() {
     return seconds_on(CLOCK_MONOTONIC);
 }
@@ -68,31 +68,31 @@ inline double copy_bytes_per_second() {
     return best;
 }
 
-/// What this process has allocated and not freed.
+/// Bytes that this process has allocated and not freed.
 inline double heap_bytes() {
     const auto info = mallinfo2();
     return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
-/// What ci/track compares: what the quickest tenth of the iterations takes at most. Others on the machine
-/// only ever add to it.
+/// Reports what ci/track compares: an upper limit of the quickest tenth of iterations. Disturbances
+/// only ever add time.
 inline void report_time(benchmark::State& state, const Samples& seconds) {
     state.counters["tenth_seconds"] = quantile(seconds, 0.1);
 }
 
-/// The counters of every row. `bytes` are the least that have to be moved.
+/// Reports the counters of every row. `bytes`: the least that have to be moved.
 inline void report(benchmark::State& state, double bytes, const Samples& seconds) {
     report_time(state, seconds);
     state.counters["bytes/s"] = bytes / median(seconds);
     state.counters["share_of_copy"] = bytes / median(seconds) / copy_bytes_per_second();
 }
 
-/// Seconds of a floor and of what cannot be faster, which took turns.
+/// Seconds of an action and of its floor, which cannot be slower; both took turns.
 struct Beside {
     Samples floor;
     Samples action;
 
-    /// How many times as long as the floor the action takes.
+    /// The action's time as a multiple of the floor's.
     [[nodiscard]] double ratio() const { return median(action) / median(floor); }
 };
 
@@ -100,7 +100,7 @@ inline void report_floor(benchmark::State& state, const Beside& seconds) {
     report_time(state, seconds.action);
     state.counters["share_of_floor"] = 1.0 / seconds.ratio();
 }
-/// Where the floor moves so many bytes, with which the row is credited too.
+/// The same, if the floor moves `bytes` bytes, which count for the row as well.
 inline void report_floor(benchmark::State& state, const Beside& seconds, double bytes) {
     report_floor(state, seconds);
     report(state, bytes, seconds.action);
@@ -120,7 +120,7 @@ Beside take_turns(benchmark::State& state, const Floor& floor, const Action& act
     return seconds;
 }
 
-/// The same, reported; returns the ratio.
+/// The same, and reports it; returns the ratio.
 template <class Floor, class Action>
 double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Action& action,
                   ClockFunction now = thread_seconds) {

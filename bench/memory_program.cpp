@@ -1,6 +1,6 @@
-// What one rank's optimizer holds at most, as resident memory, beside section 4's formula. One setting a
-// process, because memory that has been used before is not given back reliably: bench/peak-memory runs them
-// all.
+// Compares the peak of resident memory of one rank's optimizer with section 4's formula. Each
+// setting needs its own process, since freed memory is not returned reliably; bench/peak-memory
+// runs them all.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +34,7 @@ struct Options {
     bool header = false;
 };
 
-/// A line of /proc/self/status, in bytes.
+/// The bytes in a line of /proc/self/status.
 double status_bytes(const std::string& name) {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
@@ -46,14 +46,14 @@ double status_bytes(const std::string& name) {
     throw Error("/proc/self/status has no " + name + "; peak memory is read there, so this needs Linux");
 }
 
-/// From here on VmHWM is the peak of what comes.
+/// Resets VmHWM, so that it is the peak from here on.
 void forget_peak() {
     std::ofstream file("/proc/self/clear_refs");
     if (!(file << 5 << std::flush))
         throw Error("/proc/self/clear_refs cannot be written; the peak cannot be reset here");
 }
 
-/// Steps of a whole optimizer, as a program that trains takes them.
+/// Takes steps of a whole optimizer, as in training.
 void take_steps(const Options& options, Index size, Communicator& communicator) {
     Settings settings;
     settings.density = DensitySchedule::constant(options.density);
@@ -68,8 +68,8 @@ void take_steps(const Options& options, Index size, Communicator& communicator) 
     static_cast<void>(optimizer->coming_mask());
 }
 
-/// Bytes above what the process held when it had a communicator, and had once taken steps of a small model:
-/// code and the communicator's own buffers are not what the formula counts.
+/// Bytes above what the process held with a communicator, after steps of a small model. Code and
+/// the communicator's own buffers are not in the formula.
 double peak_of_rank(const Options& options, Communicator& communicator) {
     constexpr Index small = 1 << 14;
     take_steps(options, small, communicator);
@@ -87,14 +87,14 @@ double peak_of_rank(const Options& options, Communicator& communicator) {
     return status_bytes("VmHWM") - before;
 }
 
-/// w, g, e, two masks and m packed.
+/// Section 4's formula: w, g, e, two masks and m packed.
 double formula_bytes(const Options& options) {
     const auto d = static_cast<double>(options.size);
     return 12 * d + d / 4 + 4 * options.density * d;
 }
 
-/// And what this step has besides at one time: the payload beside m, the code of the coming mask, which is
-/// on its way, and the words of its own part.
+/// Memory that this step needs in addition: the payload beside m, the code of the coming mask,
+/// which is being sent, and the words of its own part.
 double step_bytes(const Options& options, int ranks) {
     const auto d = static_cast<double>(options.size);
     const auto k = static_cast<Index>(options.density * d);
@@ -119,7 +119,7 @@ void report(const Options& options, int ranks, double peak) {
                 100 * options.limit, 100 * options.step_limit);
 }
 
-/// Of the rank that holds most.
+/// Reports the rank that holds most.
 void measure(const Options& options, Communicator& communicator) {
     const auto all = distributed::gather_records(communicator, peak_of_rank(options, communicator));
     if (communicator.rank() == 0)

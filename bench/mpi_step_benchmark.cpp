@@ -1,5 +1,5 @@
-// A whole step under mpirun: every rank is a process. Rank 0 runs the benchmarks and says what is next; the
-// others do as they are told. A step's time is the slowest rank's, until the next mask has come.
+// Times a whole step under mpirun, where every rank is a process. Rank 0 runs the benchmarks and
+// sends orders to the others. A step's time is the slowest rank's, until the next mask has arrived.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -19,12 +19,12 @@ using namespace truestep;
 using namespace truestep::bench;
 using problem::Index;
 
-/// What rank 0 says to all.
+/// An order from rank 0 to all.
 struct Order {
     enum class Kind : int { make, step, end };
     Kind kind = Kind::end;
     Index size = 0;
-    Index density = 1; ///< one over it
+    Index density = 1; ///< 1 / density
 };
 
 /// One rank's optimizer and gradient.
@@ -69,12 +69,12 @@ class Worker {
     std::unique_ptr<Optimizer> optimizer_;
 };
 
-/// All ranks, each with rank 0's order; nothing of the one before is left when the next is made.
+/// All ranks, each with rank 0's order. An optimizer is destroyed before the next is made.
 class Ranks {
   public:
     explicit Ranks(Communicator& communicator) : communicator_(communicator) {}
 
-    /// Of rank 0 the order counts. False when that was the end.
+    /// Only rank 0's order counts. Returns false at the end.
     bool follow(const Order& order = {}) {
         const Order said = distributed::gather_records(communicator_, order)[0];
         if (said.kind == Order::Kind::make) {

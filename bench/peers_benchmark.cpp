@@ -1,4 +1,5 @@
-// Every peer's step in one run, taken in turns, over ranks that are threads or, under mpirun, processes.
+// Times every peer's step in one run, in turns, over ranks that are threads or, under mpirun,
+// processes.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,7 +36,7 @@ using bench::Row;
 using peers::Index;
 using peers::Setting;
 
-/// What one rank, or all together, took for one action.
+/// Figures of one action, of one rank or of all together.
 struct Measured {
     double seconds = 0;
     double cpu = 0;
@@ -65,7 +66,7 @@ double cpu_seconds(bool process) {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// What the kernel says this rank's interface has sent.
+/// The bytes that this rank's interface has sent, as the kernel counts them.
 std::uint64_t kernel_bytes(const std::string& interface) {
     std::uint64_t bytes = 0;
     if (!interface.empty() &&
@@ -88,7 +89,7 @@ class Run {
         copied_.resize(static_cast<std::size_t>(options.size));
     }
 
-    /// All that was measured, the same on all ranks.
+    /// All figures; the same on all ranks.
     Figures figures() {
         Figures figures;
         std::vector<Row>& rows = figures.rows;
@@ -111,7 +112,7 @@ class Run {
                 if (!all && row.kind->number != peers::Number::density)
                     continue;
                 const Measured whole = take_turn(row, static_cast<std::size_t>(turn));
-                // What is sent in the very first round is another matter.
+                // The very first round sends other amounts.
                 if (++row.rounds > 1 && row.kind->fixed_size && whole.counted != row.formula)
                     row.unlike = whole.counted;
                 if (turn < options_.warm_up)
@@ -143,8 +144,9 @@ class Run {
         return gradients_[step % gradients_.size()];
     }
 
-    /// Those of the turn, before anything is timed in it, and so that none comes twice: else residuals grow
-    /// as they never do, and the selection's threshold, which a step foresees from the last ones, jumps.
+    /// Makes the gradients of the turn, before anything is timed in it. None comes twice: else
+    /// residuals grow as they never do in training, and the selection's threshold, which a step
+    /// predicts from the last ones, jumps.
     void make_gradients(std::size_t turn, std::vector<Row>& rows) {
         const std::size_t known = turn == 0 ? 0 : turn + gradients_.size() - 1;
         for (std::size_t step = known; step < turn + gradients_.size(); ++step)
@@ -156,7 +158,8 @@ class Run {
 
     void check(Row& row) {
         row.formula = peers::formula_bytes(row.kind->name, row.setting, bare_.all.size());
-        // Rounds of many steps are checked on fewer parameters: the reference makes them for all ranks.
+        // Rounds of many steps are checked on fewer parameters, since the reference makes them for
+        // all ranks.
         Setting small = row.setting;
         const auto steps = static_cast<Index>(row.inner_steps());
         small.size = std::min(options_.size, std::max(options_.check_size / steps, Index{1009}));
@@ -165,9 +168,9 @@ class Run {
             row.wrong += of_rank;
     }
 
-    /// Bytes a second that a rank reads and writes where all ranks copy vectors of d: in turns with the
-    /// steps, so that whatever the machine does meets both. Ranks that share its cores or its memory share
-    /// them here, too, so nobody has to know which of them do.
+    /// Bytes per second that a rank reads and writes while all ranks copy vectors of d. Copies take
+    /// turns with the steps, so that disturbances affect both. Ranks share the same cores and
+    /// memory as in a step, so their placement need not be known.
     double copy_speed() {
         const double bytes = 8.0 * static_cast<double>(copied_.size());
         const std::size_t times = copies();
@@ -178,17 +181,17 @@ class Run {
         return bytes * static_cast<double>(times) / whole.seconds;
     }
 
-    /// So many that how ranks begin does not count.
+    /// Enough copies that the start of ranks does not matter.
     [[nodiscard]] std::size_t copies() const {
         constexpr double enough = 64.0 * (1 << 20);
         return static_cast<std::size_t>(std::ceil(enough / 8.0 / static_cast<double>(options_.size)));
     }
-    /// From so many places, for one small vector would stay in a cache.
+    /// Vectors to copy from, since a single small one would stay in a cache.
     [[nodiscard]] std::size_t copies_at_once() const { return std::min<std::size_t>(8, copies()); }
 
-    /// A round of the row's peer. Of many inner steps only the first is taken, which reads other vectors
-    /// than it writes, and a few of the others, which are all alike: enough that what disturbs one of them
-    /// does not count H times.
+    /// A round of the row's peer. Of many inner steps it takes only the first, which reads other
+    /// vectors than it writes, and a few of the others, which are alike. A few are enough that one
+    /// disturbance does not count H times.
     Measured take_turn(Row& row, std::size_t turn) {
         constexpr double learning_rate = 1e-3;
         peers::LocalPeer* const local = row.peer->local();
@@ -218,12 +221,12 @@ class Run {
         return whole;
     }
 
-    /// The action on all ranks: the slowest one's time, the mean of what their processors and interfaces
-    /// have done, and the bytes of all.
+    /// Runs the action on all ranks. Returns the slowest rank's time, the mean of processor times
+    /// and interface bytes, and the bytes of all.
     template <class Action>
     Measured timed(const Action& action) {
         using Clock = std::chrono::steady_clock;
-        // Of a rank that is a thread among others, the threads that share its passes are in no clock.
+        // If a rank is a thread among others, no clock covers the threads that share its passes.
         const bool process = options_.communicator == "mpi" || bare_.all.size() == 1;
         static_cast<void>(distributed::gather_records(bare_.all, 0)); // all begin together
         all_.reset();

@@ -30,7 +30,7 @@ std::string number_text(const Row& row) {
     return text;
 }
 
-/// A row with what follows from it.
+/// A row, and figures derived from it.
 struct Told {
     const Row& row;
     double seconds;

@@ -10,7 +10,7 @@
 #include "peers/limit.hpp"
 #include "peers/peer.hpp"
 
-// What bench_peers has measured, and how it is told.
+// The results of bench_peers, and how they are reported.
 
 namespace truestep::bench {
 
@@ -21,11 +21,11 @@ struct Options {
     int ranks = 4;
     std::vector<std::string> peers;
     int steps = 9;
-    /// Steps before, of the peers that select: SCAPE looks for the coming mask in its local pass once it
-    /// has seen thresholds enough to foresee the next, which takes some ten steps. The others take the last
-    /// few.
+    /// Steps before timing, for peers that select. SCAPE looks for the coming mask in its local
+    /// pass once it has seen enough thresholds to predict the next, after some ten steps. Other
+    /// peers take only the last few.
     int warm_up = 25;
-    int threads = 1; ///< that share a rank's passes
+    int threads = 1; ///< threads that share a rank's passes
     Index check_size = 20'011;
     std::string communicator = "threads";
     std::string interface;
@@ -36,16 +36,16 @@ struct Options {
     int timeout = 300;
 };
 
-/// Of the warm-up, what peers take that do not select: their steps are alike from the second on.
+/// Warm-up steps of peers that do not select: their steps are alike from the second on.
 constexpr int most_warm_up_of_others = 5;
 
-/// One peer. Its figures are of a step, the mean of a rank's; `formula` and what is held against it are of
-/// a round of all ranks, in whole bytes.
+/// One peer. Times are means of a rank's step; `formula` and the counts compared with it are bytes
+/// of a round of all ranks.
 struct Row {
     const peers::Kind* kind;
     peers::Setting setting;
     std::unique_ptr<peers::Peer> peer{};
-    distributed::AlignedFloats given{}; ///< the gradient of one that uses it up
+    distributed::AlignedFloats given{}; ///< the gradient for a peer that consumes it
     int rounds = 0;                     ///< taken, of all
     Index wrong = 0;
     double formula = 0;
@@ -60,16 +60,16 @@ struct Row {
     }
 };
 
-/// Of a whole run, the same on all ranks.
+/// Figures of a whole run; the same on all ranks.
 struct Figures {
     std::vector<Row> rows;
     std::vector<double> copies; ///< bytes a second of each rank's copy, while all copied
 };
 
-/// The table, and the file of figures where the options name one.
+/// Prints the table, and writes the file of figures if the options name one.
 void print(const Options& options, const Figures& figures);
 
-/// False, with a line each, for rows that other peers than those named have made, or other bytes.
+/// Whether all rows have the right bits and bytes; prints a line for each with wrong bytes.
 [[nodiscard]] bool in_order(const std::vector<Row>& rows);
 
 } // namespace truestep::bench

@@ -13,13 +13,13 @@
 
 namespace truestep::bench {
 
-/// The parts of a step that a backend computes, and what is left of it.
+/// The parts of a step that a backend computes, and the rest of the step.
 enum class Phase : std::uint8_t { check, local, select, decode, advance, fold, update, rest };
 constexpr std::array<const char*, 8> phase_names{"check",   "local", "select", "decode",
                                                  "advance", "fold",  "update", "rest"};
 using PhaseSeconds = std::array<double, phase_names.size()>;
 
-/// Adds up, phase by phase, the processor time that a backend takes in the caller's thread.
+/// Adds up, phase by phase, a backend's processor time in the caller's thread.
 class PhasedBackend final : public distributed::scape::ForwardingBackend,
                             public distributed::scape::ConsumedGradients {
     using To = distributed::scape::ForwardingBackend;

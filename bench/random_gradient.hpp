@@ -7,9 +7,9 @@
 
 namespace truestep::bench {
 
-/// Gradients as verify's `normal` data are: about normal, half of it common to all ranks, of a deviation
-/// from 1 down to 1/16 that stays a coordinate's own, as gradients of one model are. Of rank, step and
-/// index alone, and fast enough to fill whole gradients of 2^28 values.
+/// Gradients like verify's `normal` data: approximately normal, half of it common to all ranks.
+/// Each coordinate keeps its own deviation from 1 down to 1/16, as in gradients of one model. They
+/// depend only on rank, step and index, and are fast enough for 2^28 values.
 inline void fill_with_random(std::span<float> values, int rank, int step) {
     const auto mixed = [](std::uint64_t seed, std::size_t index) {
         std::uint64_t bits = seed + (index + 1) * 0xd134'2543'de82'ef95U;

@@ -1,5 +1,6 @@
-// How long the reference takes, beside a copy of the memory that it has to touch, measured in the same
-// process. The reference is plain on purpose; it only has to be fast enough that nobody skips the gate.
+// Compares the reference's time with a copy of the memory that it has to touch, in the same
+// process. The reference is plain on purpose; it only has to be fast enough that no developer skips
+// the gate.
 #include <cstdint>
 #include <vector>
 

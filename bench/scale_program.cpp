@@ -1,6 +1,6 @@
-// What a step costs as d grows, and as P does, beside a copy of as many bytes; exponents fitted in log-log,
-// and the plots of them. Ranks are threads, which share the machine's cores: the processor's time is what
-// counts.
+// Compares the cost of a step, as d and P grow, with a copy of the same number of bytes; fits
+// exponents in log-log, and plots them. Ranks are threads that share the machine's cores, so only
+// processor time counts.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -55,26 +55,26 @@ const std::vector<Scheme>& schemes() {
     return all;
 }
 
-/// One setting, and what was measured of it, in seconds.
+/// One setting and its times in seconds.
 struct Row {
     Scheme scheme;
     Index size;
     int ranks;
-    std::vector<double> walls{}; ///< of all ranks together
-    std::vector<double> cpus{};  ///< of a rank's processor
+    std::vector<double> walls{}; ///< for all ranks together
+    std::vector<double> cpus{};  ///< processor time of a rank
     std::vector<double>
-        copies{}; ///< of a rank's processor, for the step's least bytes; in turns with the steps
+        copies{}; ///< processor time of a rank for the step's least bytes; in turns with the steps
 
     [[nodiscard]] double wall() const { return median(walls); }
     [[nodiscard]] double cpu() const { return median(cpus); }
     [[nodiscard]] double copy() const { return median(copies); }
 };
 
-/// Bytes of vectors in full length that a rank cannot do without. SCAPE reads g twice (nothing may change
-/// before all have been checked), reads and writes e and w, and reads its shard for the selection. The
-/// dense ones bring the gradients to their owners, who fold them, read and write their shards, and bring
-/// the parameters back; AdamS checks what it is given, and AdamW has a second moment. A rank that is alone
-/// need not bring anything.
+/// Bytes of full-length vectors that a rank has to move. SCAPE reads g twice (nothing may change
+/// before all have been checked), reads and writes e and w, and reads its shard for the selection.
+/// Dense schemes bring the gradients to their owners, who fold them, read and write their shards,
+/// and bring the parameters back. AdamS checks its gradient, and AdamW has a second moment. A
+/// single rank need not send anything.
 double least_bytes(const Scheme& scheme, Index size, int ranks) {
     const auto d = static_cast<double>(size);
     const double share = 1.0 / ranks;
@@ -85,7 +85,7 @@ double least_bytes(const Scheme& scheme, Index size, int ranks) {
     return ((adamw ? 0 : 4) + brought + (adamw ? 24 : 16) * share) * d;
 }
 
-/// Of the thread: while another program has the core it stands still.
+/// Processor time of this thread; it stops while another program has the core.
 double cpu_seconds() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -96,7 +96,7 @@ double cpu_seconds() {
 void measure(Row& row, int steps, const peers::Links& links) {
     Communicator& communicator = links.all;
     const auto d = static_cast<std::size_t>(row.size);
-    // A copy over as much memory as a step touches: 12 bytes a parameter.
+    // A copy that touches as much memory as a step: 12 bytes a parameter.
     const std::vector<float> from(d + d / 2, 1.0F);
     std::vector<float> to(from.size());
     const double least =
@@ -148,9 +148,9 @@ double available_bytes() {
     return 0;
 }
 
-/// True if the row's setting fits into memory; else says so.
+/// Whether the row's setting fits into memory; prints a line if not.
 bool fits(const Options& options, const Row& row) {
-    // The gradient, the copy's buffers, the optimizer and what it is made from.
+    // The gradient, the copy's buffers, the optimizer and its inputs.
     const double bytes = 36.0 * static_cast<double>(row.size) * row.ranks;
     const double room = options.memory_share * available_bytes();
     if (bytes <= room)
@@ -161,7 +161,7 @@ bool fits(const Options& options, const Row& row) {
     return false;
 }
 
-/// Adds a round's steps to each row: so that whatever else the machine does for a while is seen by all.
+/// Adds a round's steps to each row, so that disturbances affect all rows.
 void measure_round(const Options& options, std::vector<Row>& rows) {
     constexpr Index work = Index{1} << 28;
     for (Row& row : rows) {
@@ -198,7 +198,7 @@ model::Curve curve_of(const std::vector<Row>& rows, const Scheme& scheme, const 
     return curve;
 }
 
-/// Fits y = factor x^exponent where x is from `from` on, and says so.
+/// Fits y = factor x^exponent for x from `from` on, and prints it.
 std::optional<model::PowerFit> fit_and_tell(const model::Curve& points, const std::string& what,
                                             double from) {
     const auto fit = model::fit_power(points, from);

@@ -12,7 +12,7 @@
 
 namespace truestep::bench {
 
-/// A folder of its own, gone at the end: where TMPDIR says, else in memory, where that can be had.
+/// A temporary folder, removed at the end: under TMPDIR if that is set, else in memory if possible.
 class Scratch {
   public:
     Scratch() {
@@ -31,7 +31,7 @@ class Scratch {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-    /// Whether somebody wants it elsewhere than in memory.
+    /// Whether the user has chosen another place than memory.
     [[nodiscard]] static bool is_chosen() { return std::getenv("TMPDIR") != nullptr; }
 
   private:

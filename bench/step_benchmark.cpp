@@ -1,5 +1,5 @@
-// A whole step of the sharded implementation on the host, and the reference at the same settings, in one
-// process.
+// Times a whole step of the sharded implementation on the host, and of the reference at the same
+// settings, in one process.
 #include <cstddef>
 #include <vector>
 
@@ -51,7 +51,7 @@ void reference_step(benchmark::State& state) {
     report(state, least_bytes(size, workers), seconds);
 }
 
-/// All ranks' steps, as threads of this process: time is of all of them together.
+/// All ranks' steps as threads of this process; the time covers all of them.
 void sharded_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
@@ -60,7 +60,7 @@ void sharded_step(benchmark::State& state) {
     settings.density = DensitySchedule::constant(1.0 / static_cast<double>(state.range(2)));
     const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
     const double heap_before = heap_bytes();
-    // One rank does all in its thread; several wait for each other.
+    // A single rank works in its own thread only; several wait for each other.
     const ClockFunction now = workers == 1 ? thread_seconds : wall_seconds;
     Samples seconds;
     run_ranks(workers, [&](Communicator& communicator) {
@@ -71,7 +71,7 @@ void sharded_step(benchmark::State& state) {
         static_cast<void>(distributed::gather_records(communicator, 0)); // all have what they need
         if (first)
             report_memory(state, heap_bytes() - heap_before, size, workers);
-        // Rank 0 decides when it is enough, and tells the others.
+        // Rank 0 decides when to stop, and the others follow.
         while (true) {
             const bool more = first && state.KeepRunning();
             const double begin = now();

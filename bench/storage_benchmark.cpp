@@ -1,6 +1,6 @@
-// Writing and reading a checkpoint, beside a plain write (with fsync) and a plain read of as many bytes in
-// the same folder. In memory, by processor time, they say what our code costs; with TMPDIR on a disk, on
-// the wall, what a user waits for.
+// Compares writing and reading a checkpoint with a plain write (with fsync) and a plain read of the
+// same bytes in the same folder. In memory, processor time shows the cost of our code. With TMPDIR
+// on a disk, wall time shows how long a user waits.
 #include <cstdlib>
 #include <filesystem>
 #include <string>

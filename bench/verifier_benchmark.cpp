@@ -1,5 +1,5 @@
-// How fast the verifying side judges: traces per second of `truestep verify`, cases per second of the
-// gate's properties. Slow checks are checks that nobody runs.
+// Times the verification: traces per second of `truestep verify`, cases per second of the gate's
+// properties. Slow checks do not get used.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace {
 using namespace truestep;
 using namespace truestep::bench;
 
-/// A trace that `truestep record` would write, judged again and again. `bytes` are the file's.
+/// Judges a trace, as from `truestep record`, repeatedly. `bytes`: those of the file.
 void verify_row(benchmark::State& state, const verify::Level& level) {
     const Scratch folder;
     const auto path = folder.path() / "trace.safetensors";
@@ -67,9 +67,9 @@ std::shared_ptr<const properties::scape::Implementation> implementation(const st
     throw Error("this build has no implementation " + name);
 }
 
-/// The host's implementation against one property, ranks as threads; all over again from the same seed. The
-/// floor is the reference put through the same cases, which needs no threads and no exchanges. Processor
-/// time of all threads: who waits for whom is the scheduler's business.
+/// Tests the host's implementation against one property, with ranks as threads, repeatedly from the
+/// same seed. The floor is the reference on the same cases, without threads or exchanges. It counts
+/// processor time of all threads, since waiting depends on the scheduler.
 void cases_row(benchmark::State& state, const std::string& name) {
     constexpr int cases = 100;
     static const gate::System system = properties::scape::system_of_properties();

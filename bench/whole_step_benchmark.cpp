@@ -1,6 +1,6 @@
-// A whole step of one rank, phase by phase, beside the two passes over memory that no step can do without:
-// an axpy in place (g and e, 12 bytes a parameter) and a scaling in place (w, 8). Step and floor take turns
-// on each rank, in one process; ranks are threads, and each one's processor time counts.
+// Compares a whole step of one rank, phase by phase, with two memory passes that every step needs:
+// an axpy in place (g and e, 12 bytes a parameter) and a scaling in place (w, 8). Step and floor
+// take turns on each rank, in one process. Ranks are threads, and each one's processor time counts.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -23,8 +23,8 @@ using namespace truestep;
 using namespace truestep::bench;
 using problem::Index;
 
-/// One rank: its optimizer, a gradient that is made anew for each step, since residuals of one and the same
-/// would grow as they never do, and the threshold jump; and what the floor passes over.
+/// One rank: its optimizer, the floor's vectors, and a gradient. That is new for each step:
+/// repeating one would let residuals grow unnaturally, and the threshold jump.
 class MeasuredRank {
   public:
     MeasuredRank(Index size, double density, Communicator& communicator)
@@ -41,10 +41,10 @@ class MeasuredRank {
             DensitySchedule::constant(density), std::move(backend), communicator, Optimizer::Options{});
     }
 
-    /// The next step's, which is in no clock.
+    /// Makes the next step's gradient, which is not timed.
     void make_gradient() { fill_with_random(gradient_, communicator_.rank(), made_++); }
 
-    /// With a gradient that it may use up, or only read.
+    /// Takes a step that consumes its gradient, or only reads it.
     void step(bool using_up) {
         phases_ = {};
         const double begin = thread_seconds();
@@ -52,7 +52,7 @@ class MeasuredRank {
             optimizer_->step_using_up(gradient_, 1e-3);
         else
             optimizer_->step(gradient_, 1e-3);
-        static_cast<void>(optimizer_->coming_mask()); // of one's own time: decoded in the next step, else
+        static_cast<void>(optimizer_->coming_mask()); // in this step's time; else the next step decodes it
         seconds_ = thread_seconds() - begin;
         double& rest = phases_[static_cast<std::size_t>(Phase::rest)];
         rest = seconds_;
@@ -98,8 +98,8 @@ void whole_step(benchmark::State& state) {
     run_ranks(workers, [&](Communicator& communicator) {
         const bool first = communicator.rank() == 0;
         MeasuredRank rank(size, 1.0 / static_cast<double>(state.range(2)), communicator);
-        // Once it can foresee thresholds, a step looks for the coming mask in its local pass: as
-        // bench_peers.
+        // After these steps it can predict thresholds, and looks for the coming mask in its local
+        // pass: as in bench_peers.
         constexpr int warm_up = 25;
         for (int warming = 0; warming < warm_up; ++warming) {
             rank.make_gradient();

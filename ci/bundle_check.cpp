@@ -1,4 +1,4 @@
-// Something of each package of a bundle (ci/bundle-test builds it).
+// Uses something of each package of a bundle (ci/bundle-test builds it).
 #include <CLI/CLI.hpp>
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
-// The first thing that ci/gpu-gate compiles and runs on a strange machine: does nvcc's code run on this device, with this driver?
-// Prints one line; ends with 1 and CUDA's words where it does not.
+// ci/gpu-gate compiles and runs this first on an unknown machine: does nvcc's code run on this
+// device, with this driver? Prints one line; if it fails, exits with 1 and CUDA's text.
 #include <cstdio>
 
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
-// What ci/mutate judges mutants by: `truestep check` of the implementations that can be mutated, and
-// nothing else, so that a mutant builds and links fast. The plain implementation and its planted bugs are
-// left out: they are none of that code.
+// The program with which ci/mutate judges mutants: `truestep check` of only the implementations
+// that can be mutated, so that a mutant builds and links fast. The plain implementation and its
+// known bugs are left out, since they do not contain that code.
 #include <memory>
 
 #include <truestep/gate/gate_main.hpp>

@@ -1,5 +1,5 @@
-// A target with a planted defect, which `ci/fuzz --self-test` has to find: past "gate" it reads beyond the
-// input.
+// A fuzz target with a known bug, which `ci/fuzz --self-test` has to find: past "gate" it reads
+// beyond the input.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

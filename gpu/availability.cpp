@@ -5,7 +5,7 @@
 #if defined(TRUESTEP_WITH_CUDA)
 #include <cuda_runtime_api.h>
 
-/// Is there where the simulator is linked in the place of CUDA's runtime.
+/// Defined where the simulator is linked in place of CUDA's runtime.
 extern "C" void truestep_simulator_schedule(std::uint64_t seed) __attribute__((weak));
 #endif
 

@@ -15,8 +15,8 @@ void DeviceMemory::reserve(std::size_t bytes) {
 void DeviceMemory::release() noexcept {
     if (memory_ == nullptr)
         return;
-    // Whoever lets it go has waited for the stream that uses it. Not for the whole device: another rank's
-    // graph may be in the making, and would be spoiled.
+    // The caller has waited for the stream that uses the memory. Waiting for the whole device would
+    // spoil a graph that another rank is capturing.
     static_cast<void>(pinned_ ? cudaFreeHost(memory_) : cudaFree(memory_));
     memory_ = nullptr;
     bytes_ = 0;

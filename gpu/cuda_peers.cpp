@@ -21,7 +21,7 @@ std::function<const std::byte*()> copied_out(const CudaStream& stream, const voi
         CudaMachine machine;
         CudaMachine::Vector<std::byte> to{};
     };
-    static_cast<void>(stream.state()->at_once()); // nobody allocates while a graph is in the making
+    static_cast<void>(stream.state()->at_once()); // memory must not be allocated while a graph is captured
     const auto copy = std::make_shared<Copy>(CudaMachine(stream, Exchange::host));
     copy->machine.exchange(copy->to);
     copy->machine.resize(copy->to, static_cast<Index>(bytes));

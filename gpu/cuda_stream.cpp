@@ -103,7 +103,7 @@ void CudaDeviceStream::wait(const Event& event) const {
 bool CudaDeviceStream::reached(const Event& event) const {
     const cudaError_t state = cudaEventQuery(event->get());
     if (state == cudaErrorNotReady) {
-        static_cast<void>(cudaGetLastError()); // which is no error
+        static_cast<void>(cudaGetLastError()); // not an error
         return false;
     }
     check_cuda(state, "looking at an event");
@@ -116,7 +116,7 @@ void CudaDeviceStream::synchronize() const {
         constexpr int between_checks = 256;
         const auto begin = std::chrono::steady_clock::now();
         for (int asked = 1; cudaStreamQuery(stream) == cudaErrorNotReady; ++asked) {
-            static_cast<void>(cudaGetLastError()); // "not ready" is none
+            static_cast<void>(cudaGetLastError()); // "not ready" is not an error
             if (asked % between_checks == 0)
                 state_->check(std::chrono::steady_clock::now() - begin);
         }
@@ -124,7 +124,7 @@ void CudaDeviceStream::synchronize() const {
     check_cuda(cudaStreamSynchronize(stream), "waiting for the device");
 }
 
-// What a node of a graph is, where it is no kernel: fills of other widths are other nodes.
+// Kinds of graph nodes that are not kernels; fills of other widths are other nodes.
 constexpr std::uintptr_t copy_node = 1;
 constexpr std::uintptr_t fill_node = 2;
 

@@ -20,7 +20,7 @@ int machines() {
         return text == nullptr ? 0
                                : std::atoi(text); // NOLINT(cert-err34-c): 0 will do for what is no number
     };
-    // Open MPI, and MPICH with those that come from it.
+    // Open MPI's variables, then those of MPICH and its descendants.
     const int here = std::max(told("OMPI_COMM_WORLD_LOCAL_SIZE"), told("MPI_LOCALNRANKS"));
     const int all = std::max(told("OMPI_COMM_WORLD_SIZE"), told("PMI_SIZE"));
     return here == 0 ? 1 : std::max(1, all / here);

@@ -34,7 +34,7 @@ class NcclCommunicator final : public Communicator {
             check(ncclGetUniqueId(&mine), "making an identity for the ranks");
         const ncclUniqueId id = distributed::gather_records(ranks_, mine).front();
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 0; // a rank that never comes shall not hold the others
+        config.blocking = 0; // a rank that never comes must not block the others
         check(ncclCommInitRankConfig(&main_.get(), size(), id, rank(), &config), "joining the ranks");
         settle(main_.get(), "joining the ranks");
         check(ncclCommSplit(main_.get(), 0, rank(), &masks_.get(), &config),
@@ -45,7 +45,7 @@ class NcclCommunicator final : public Communicator {
     }
     NcclCommunicator(const NcclCommunicator&) = delete;
     NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-    /// A rank that fails does not stay for the others, and nobody stays for a rank that has failed.
+    /// A failing rank does not wait for the others, and others do not wait for it.
     ~NcclCommunicator() override {
         shared_.watch({});
         for (nccl::Comm* comm : {&masks_, &main_}) {
@@ -145,18 +145,18 @@ class NcclCommunicator final : public Communicator {
     }
 
   private:
-    /// What has been started is on the stream; who works on the compute stream may have to come after it.
+    /// The exchange is already on its stream; waiting makes the compute stream come after it.
     class Started final : public distributed::Exchange {
       public:
         Started(CudaDeviceStream compute, CudaDeviceStream::Event done)
             : compute_(std::move(compute)), done_(std::move(done)) {}
         Started(const Started&) = delete;
         Started& operator=(const Started&) = delete;
-        /// Whoever drops it lets memory go that is still to be written.
+        /// Dropping it frees memory that is still to be written.
         ~Started() override {
             try {
                 wait();
-            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device's error is reported elsewhere
             }
         }
         void wait() override {
@@ -174,7 +174,7 @@ class NcclCommunicator final : public Communicator {
         return std::ranges::all_of(sizes, [&](std::size_t size) { return size == sizes.front(); });
     }
 
-    /// What this rank sends a peer, and gets from it: bytes as they are, whatever they stand for.
+    /// Exchanges bytes with a peer, as they are, whatever they stand for.
     void transfer(nccl::Group& group, ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream,
                   int peer, const std::byte* from, std::size_t sent, std::byte* to,
                   std::size_t received) const {
@@ -235,7 +235,7 @@ class NcclCommunicator final : public Communicator {
         throw distributed::Aborted(text);
     }
 
-    /// Until the library has done what it was told, or a rank has failed.
+    /// Polls until the library has finished, or a rank has failed.
     void settle(ncclComm_t comm, const char* what) {
         const auto begin = Clock::now();
         for (;;) {
@@ -249,7 +249,7 @@ class NcclCommunicator final : public Communicator {
         }
     }
 
-    /// While the host waits for the stream.
+    /// Runs while the host waits for the stream.
     void look_after(Clock::duration waited) {
         for (nccl::Comm* comm : {&main_, &masks_}) {
             if (comm->get() == nullptr)
@@ -262,7 +262,7 @@ class NcclCommunicator final : public Communicator {
         refuse_delay(waited, "an exchange");
     }
 
-    /// When a rank has failed, what waits for it on the device would wait for ever.
+    /// If a rank has failed, device work that waits for it would wait for ever.
     void look_at_ranks() {
         try {
             ranks_.progress();
@@ -297,7 +297,7 @@ class NcclCommunicator final : public Communicator {
     int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Those of NCCL's variables that are set.
+/// The NCCL variables that are set in the environment.
 std::string settings() {
     std::string text;
     for (char** variable = environ; *variable != nullptr; ++variable)

@@ -28,7 +28,7 @@ class NcclLinks final : public nccl::RankPeers {
     NcclLinks(Peers& ranks, const CudaStream& stream, std::vector<Traffic> on_device, std::vector<int> with,
               const NcclOptions& options)
         : RankPeers(ranks, stream, std::move(on_device), options) {
-        // All ranks in the same order of pairs, so that none waits for one who waits for it.
+        // All ranks take the pairs in the same order, so that no two wait for each other.
         std::ranges::sort(with);
         try {
             for (const int peer : with)
@@ -156,8 +156,8 @@ class NcclLinks final : public nccl::RankPeers {
             join(from, to, from == rank() ? mine->id : other.id);
     }
 
-    /// A link connects with its first message, for which one side has to wait for the other: now, and not
-    /// when each of them may be waiting for something else.
+    /// A link connects at its first message, for which both sides have to wait for each other. That
+    /// is done here, while neither waits for anything else.
     void join(int from, int to, const ncclUniqueId& id) {
         Link& link = links_.try_emplace({from, to}, from, stream_.beside()).first->second;
         const bool sends = from == rank();
@@ -174,8 +174,8 @@ class NcclLinks final : public nccl::RankPeers {
         link.stream.synchronize();
     }
 
-    /// What has been asked for is taken, though nobody wants it, for its sender's device waits until then;
-    /// and a rank goes when the other has all that it is to have.
+    /// Receives every message that was asked for, even if unwanted, since its sender's device waits
+    /// until then. A rank leaves when the other has all its messages.
     void part() noexcept {
         try {
             std::set<int> peers;
@@ -216,8 +216,8 @@ class NcclLinks final : public nccl::RankPeers {
         settle(link.comm.get(), what);
     }
 
-    /// The messages of a link up to this one: a receive is begun once the other side has begun to send, so
-    /// that no device waits for a rank that the host knows nothing of.
+    /// Receives the messages of a link up to this one. A receive begins only after the other side
+    /// has begun to send, so that a device never waits for a rank that the host knows nothing of.
     void take(Link& link, const Asked& last) {
         if (broken_)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
@@ -248,15 +248,16 @@ class NcclLinks final : public nccl::RankPeers {
                 return ncclRecv(asked.to->data(), bytes, ncclUint8, 0, link.comm.get(), on);
             });
             link.coming = {asked.label, link.stream.record()};
-            // Also of one that nobody waits for: memory goes back to its pool in the order of this stream.
+            // This also holds for a message that is never awaited: memory returns to its pool in
+            // this stream's order.
             stream_.wait(link.coming->done);
         }
         asked.told.reset();
         asked.begun = true;
     }
 
-    /// A rank that has begun to send, and ends, takes what it has begun with it: its device is not there
-    /// any more. One that ends well has waited for this rank before.
+    /// A rank that ends after it began to send takes the send with it, since its device is gone. A
+    /// rank that ends normally has waited for this one before.
     void look_for(int from, const Label& awaited) {
         try {
             ranks_.must_go_on(awaited.traffic, from, awaited.number);
@@ -277,9 +278,9 @@ class NcclLinks final : public nccl::RankPeers {
         }
     }
 
-    /// What has gone may be written again.
+    /// Messages that have been sent may be overwritten.
     void let_go() {
-        if (stream_.state().capturing) // in which nobody may ask
+        if (stream_.state().capturing) // during a capture, events must not be queried
             return;
         for (auto& [pair, link] : links_)
             while (!link.leaving.empty() && link.stream.reached(link.leaving.front().second))
@@ -291,7 +292,7 @@ class NcclLinks final : public nccl::RankPeers {
             link.comm.end();
     }
 
-    /// While the host waits for a stream.
+    /// Runs while the host waits for a stream.
     void look_after(Clock::duration waited) {
         for (auto& [pair, link] : links_)
             if (link.comm.get() != nullptr)

@@ -1,6 +1,6 @@
 #pragma once
 
-// What ranks that exchange by NCCL have in common, among all of them or between two.
+// What all exchanges by NCCL share, among all ranks or between two.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ inline Seat seat_of(int device) {
     return seat;
 }
 
-/// The library would wait for itself.
+/// Refuses a shared device, with which the library would wait for itself.
 inline void refuse_shared_device(std::size_t one, const Seat& seat, std::size_t other, const Seat& others) {
     if (seat == others)
         throw Error("nccl: ranks " + std::to_string(std::min(one, other)) + " and " +
@@ -45,7 +45,7 @@ inline void refuse_shared_devices(const std::vector<Seat>& seats) {
             refuse_shared_device(one, seats[one], other, seats[other]);
 }
 
-/// A communicator of the library's, ended with its owner.
+/// A communicator of the library, which ends with its owner.
 class Comm {
   public:
     Comm() = default;
@@ -56,18 +56,18 @@ class Comm {
             static_cast<void>(ncclCommDestroy(comm_));
     }
     [[nodiscard]] ncclComm_t& get() { return comm_; }
-    /// Begins to. A rank that never comes shall not hold the others: none of its calls waits.
+    /// Begins to join without blocking, since a rank may never come.
     [[nodiscard]] ncclResult_t join(const ncclUniqueId& id, int size, int rank) {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         return ncclCommInitRankConfig(&comm_, size, id, rank, &config);
     }
-    /// With what is under way.
+    /// Aborts the communicator and the work that is under way.
     void end() noexcept {
         if (comm_ != nullptr)
             static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
     }
-    /// When all ranks have, or `gone` says that one has failed, or none is waited for any more.
+    /// Finishes when all ranks have finished, when `gone` reports a failed rank, or at the timeout.
     template <class Gone>
     void finish(std::chrono::steady_clock::duration timeout, const Gone& gone) noexcept {
         if (comm_ == nullptr)
@@ -86,8 +86,9 @@ class Comm {
     ncclComm_t comm_ = nullptr;
 };
 
-/// Calls that begin together. A group is the thread's: whoever leaves it by an error ends it all the same,
-/// and what fails within it is told when it has ended, for until then nobody can abort.
+/// Calls that begin together. A group belongs to the thread: an error that leaves it ends it all
+/// the same. An error within it is reported only after its end, since the communicator cannot be
+/// aborted before.
 class Group {
   public:
     Group() { tell(ncclGroupStart(), "beginning a group"); }
@@ -103,7 +104,7 @@ class Group {
         result_ = result;
         what_ = what;
     }
-    /// Returns what failed first, and in doing what.
+    /// Returns the first failure, and the action that failed.
     [[nodiscard]] std::pair<ncclResult_t, const char*> end() {
         open_ = false;
         tell(ncclGroupEnd(), "starting a group");

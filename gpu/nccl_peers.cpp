@@ -87,8 +87,8 @@ class NcclPeers final : public nccl::RankPeers {
 
     void end_all() noexcept override { comm_.end(); }
 
-    /// All that has been asked for and sent. What comes next on the stream comes after it, so that memory
-    /// that has been sent may be written again.
+    /// Starts everything that was asked for and sent. Later work on the stream comes after it, so
+    /// sent memory may be overwritten.
     void start_group() {
         const std::vector<Sent> sent = std::exchange(sent_, {});
         const auto asked = std::exchange(asked_, {});
@@ -113,7 +113,7 @@ class NcclPeers final : public nccl::RankPeers {
         settle(comm_.get(), "starting an exchange");
     }
 
-    /// The host learns who is there, before the device waits for anybody.
+    /// The host finds out who is there before the device waits.
     void meet(const std::vector<Sent>& sent, const std::vector<std::shared_ptr<Asked>>& asked) {
         std::vector<std::unique_ptr<Incoming>> incoming;
         for (const auto& one : asked) {
@@ -130,7 +130,7 @@ class NcclPeers final : public nccl::RankPeers {
             static_cast<void>(one->wait(0));
     }
 
-    /// While the host waits for the stream.
+    /// Runs while the host waits for the stream.
     void look_after(Clock::duration waited) {
         if (comm_.get() == nullptr)
             return;

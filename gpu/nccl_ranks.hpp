@@ -1,7 +1,7 @@
 #pragma once
 
-// What peers over NCCL have in common: what they pass on to the ranks beneath, how they find out that
-// something has gone wrong, and where messages come to.
+// What all peers over NCCL share: what they pass on to the ranks beneath, how they detect errors,
+// and where received messages are put.
 
 #include <algorithm>
 #include <chrono>
@@ -47,7 +47,7 @@ class RankPeers : public distributed::Peers {
     void abandon() noexcept override { end_all(); }
 
   protected:
-    /// All communicators, with what is under way in them.
+    /// Ends all communicators and the work under way in them.
     virtual void end_all() noexcept = 0;
 
     [[nodiscard]] bool stands(Traffic traffic) const {
@@ -68,7 +68,7 @@ class RankPeers : public distributed::Peers {
         throw distributed::Aborted(text);
     }
 
-    /// Until the library has done what it was told.
+    /// Polls until the library has finished.
     void settle(ncclComm_t comm, const char* what) {
         const auto begin = Clock::now();
         while (!has_settled(comm, what)) {
@@ -98,10 +98,10 @@ class RankPeers : public distributed::Peers {
             fail(std::string(what) + " did not end within " + seconds_text(options_.timeout));
     }
 
-    /// Whether the owner goes because of an error: it does not stay for the others then.
+    /// Whether an error destroys the owner, which then does not wait for the others.
     [[nodiscard]] bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
 
-    /// Where a message may come to: one that nobody has any more and that is large enough, or a new one.
+    /// Memory for a received message: an unused vector that is large enough, or a new one.
     [[nodiscard]] std::shared_ptr<Bytes> unused(std::size_t bytes) {
         const auto size = static_cast<Index>(bytes);
         for (const auto& vector : arrived_)
@@ -109,7 +109,7 @@ class RankPeers : public distributed::Peers {
                 return vector;
         arrived_.push_back(std::make_shared<Bytes>());
         machine_.resize(*arrived_.back(), size);
-        // Work that has been put behind a message still reads it where the exchange is ended.
+        // If the exchange is aborted, work that was put behind a message still reads its memory.
         machine_.fill(*arrived_.back(), 0);
         return arrived_.back();
     }
@@ -118,7 +118,7 @@ class RankPeers : public distributed::Peers {
     NcclOptions options_;
     CudaStream shared_;
     CudaDeviceStream stream_;
-    std::vector<int> with_; ///< whom what is done now is done with
+    std::vector<int> with_; ///< the ranks involved in the current action
 
   private:
     CudaMachine machine_;

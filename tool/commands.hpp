@@ -14,8 +14,8 @@ using gate::all_passed;
 using gate::bad_input;
 using gate::difference;
 
-/// Each adds one subcommand. Its callback does the work and leaves the exit status in `status`; `arguments`
-/// are the process's own, for the record.
+/// Each adds one subcommand. Its callback does the work and stores the exit status in `status`;
+/// `arguments` are the process's own, for the record.
 void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_check(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arguments);
@@ -27,7 +27,7 @@ void add_collectives(CLI::App& app, int& status, const std::vector<std::string>&
 void add_join(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 
-/// Names a trace that has been written, but where it was written in place: that may be standard output.
+/// Prints the name of a written trace, unless it was written in place: that may be standard output.
 void say_written(const char* what, const std::string& output);
 
 } // namespace truestep::tool

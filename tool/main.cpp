@@ -12,10 +12,10 @@ namespace truestep::tool {
 
 namespace {
 
-/// Of the house, and no part of this program.
+/// Separate programs that belong to the tool.
 constexpr std::array<const char*, 2> own_programs{"model", "train"};
 
-/// Lists those that are there, and what describes all.
+/// Lists the programs that exist, and the option that describes all.
 void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
     for (const std::string name : own_programs)
         if (const auto program = gate::find_program(name); !program.empty()) {
@@ -39,7 +39,7 @@ void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
         gate::manual_page);
 }
 
-/// Where the first argument names another program, this process becomes that one.
+/// If the first argument names another program, this process becomes that program.
 int run(CLI::App& app, int& status, std::vector<std::string> arguments) {
     const std::string name = arguments.size() > 1 && !arguments[1].starts_with("-") ? arguments[1] : "";
     gate::OwnPrograms programs;

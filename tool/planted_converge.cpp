@@ -1,4 +1,4 @@
-// Which planted mistakes does a loss curve show? docs/converge.md has the table.
+// Tests which known bugs a loss curve reveals. docs/converge.md has the table.
 #include "training.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using gate::Learning;
 using training::Convergence;
 using training::Outcome;
 
-/// One that is put to the test; number 0: the clean one, -1: beside the step.
+/// An implementation under test; number 0: the clean one, -1: bugs beside the step.
 struct Candidate {
     int number = 0;
     std::string name;
@@ -49,7 +49,7 @@ class PlantedTable {
     }
 
   private:
-    /// The clean one first.
+    /// The clean implementation first.
     [[nodiscard]] std::vector<Candidate> candidates(const Learning::Setting& setting) const {
         std::vector<Candidate> all{{0, "no mistake", system_.planted(0, group_)}};
         if (asked_.numbers.empty() && setting.name.empty())
@@ -158,7 +158,7 @@ class PlantedTable {
     int shown_ = 0;
     int undecided_ = 0;
     int without_a_bit_ = 0;
-    int without_occasion_ = 0; ///< not a bit of any state is another
+    int without_occasion_ = 0; ///< no bit of any state differs
     bool good_ = true;
 };
 

@@ -11,13 +11,13 @@
 
 namespace truestep::tool {
 
-/// What the results of `truestep planted` hold of a mistake that cannot be made here,
+/// Rows of the results of `truestep planted`: a known bug that cannot run here,
 [[nodiscard]] nlohmann::ordered_json skipped_row(int number, const std::string& mistake,
                                                  const gate::Implementation& implementation,
                                                  const std::string& command);
-/// of one that nobody has caught yet,
+/// one that no property has caught yet,
 [[nodiscard]] nlohmann::ordered_json uncaught_row(int number, const std::string& mistake);
-/// and of a property that was asked about somebody without a mistake.
+/// and a property that was tested against a clean implementation.
 [[nodiscard]] nlohmann::ordered_json clean_row(const gate::Implementation& implementation,
                                                const gate::Property& property,
                                                const gate::SearchResult& result,

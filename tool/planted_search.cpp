@@ -108,14 +108,14 @@ class Planted {
         bool standing; ///< also whatever a default check tries
     };
 
-    /// Who catches it, as a row of the results.
+    /// Which property catches it, as a row of the results.
     [[nodiscard]] ordered_json caught(int number, const Implementation& implementation,
                                       const Ended& before) {
         ordered_json row =
             uncaught_row(number, system_.mistakes[static_cast<std::size_t>(number - 1)].name);
-        // Most show in the first few cases of one property or another: all properties are asked for few
-        // before one is asked for many, and between for the standing ones alone, which is how those of
-        // large cases show. A table of who catches what is of many alone.
+        // Most bugs show in the first few cases of some property. So all properties try few cases
+        // before one tries many, and in between only the standing ones, which reveal bugs that need
+        // large cases. A table of which property catches what uses many only.
         const std::vector<Pass> few{{.drawn = settings_.cases / 10, .standing = false},
                                     {.drawn = 0, .standing = true},
                                     {.drawn = settings_.cases / 3, .standing = false}};
@@ -126,14 +126,15 @@ class Planted {
         return row;
     }
 
-    /// Asks the properties in their order, each for these cases, until one catches it, or all of them.
+    /// Tries the properties in their order on these cases until one catches the bug, or all of
+    /// them.
     void look_for(ordered_json& row, int number, const Implementation& implementation, const Pass& pass,
                   const Ended& before) {
         for (const Property* property : properties_) {
             const bool first = !row["caught"];
             if (!first && !settings_.all)
                 break;
-            // Those of code for devices leave something out.
+            // Device implementations may leave some properties out.
             if (!gate::why_not(*property, implementation, implementation.left_out()).empty())
                 continue;
             SearchOptions options;
@@ -179,8 +180,7 @@ class Planted {
                property.name + " --case " + shell_word(line);
     }
 
-    /// The implementations without a bug, over as many cases each: what is caught there is a false
-    /// accusation.
+    /// Tests the clean implementations over as many cases each; a caught one is a false accusation.
     void accuse_the_clean() {
         if (settings_.clean_cases == 0)
             return;
@@ -263,7 +263,7 @@ class Planted {
     const PlantedRun& settings_;
     const gate::System& system_;
     const std::vector<std::string>& arguments_;
-    std::string program_; ///< as it was started
+    std::string program_; ///< as the user started it
     std::shared_ptr<const gate::Group> group_;
     Watch watch_;
     Progress progress_;

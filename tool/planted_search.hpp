@@ -11,7 +11,7 @@
 
 namespace truestep::tool {
 
-/// What `truestep planted` was asked for.
+/// The options of `truestep planted`.
 struct PlantedRun {
     std::string system = all_systems().front().name;
     std::vector<int> numbers;
@@ -30,7 +30,8 @@ struct PlantedRun {
     std::string report;
 };
 
-/// Puts each planted mistake, and who has none, to the properties; tells, and returns the exit status.
+/// Tests each known bug, and the clean implementations, against the properties. Prints the results,
+/// and returns the exit status.
 int search_for_planted(const PlantedRun& settings, const std::vector<std::string>& arguments);
 
 } // namespace truestep::tool

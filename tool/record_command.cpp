@@ -32,7 +32,7 @@ struct Asked {
     std::string replicas = "none";
 };
 
-/// What a handler of signals removes; it may call little else than unlink().
+/// The file that a signal handler removes; it may call little besides unlink().
 std::array<char, 4096> unfinished{};
 
 void remove_unfinished(int signal) {
@@ -41,7 +41,7 @@ void remove_unfinished(int signal) {
     static_cast<void>(std::raise(signal));
 }
 
-/// Whoever interrupts a record finds no half of one.
+/// Removes a partial file if the user interrupts the recording.
 void leave_nothing_of(const std::string& output) {
     const storage::Destination destination = storage::disk().destination(output);
     const std::string partial = destination.first;
@@ -49,11 +49,11 @@ void leave_nothing_of(const std::string& output) {
         return;
     std::ranges::copy(partial, unfinished.begin());
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
-        if (std::signal(signal, SIG_IGN) != SIG_IGN) // as under nohup, where it stays ignored
+        if (std::signal(signal, SIG_IGN) != SIG_IGN) // ignored signals stay ignored, as under nohup
             std::signal(signal, remove_unfinished);
 }
 
-/// The command that makes the same bytes again: all arguments but the place of the output.
+/// The command that makes the same bytes again: all arguments except the output.
 std::string source(const std::vector<std::string>& arguments) {
     std::string text = program_invocation_short_name;
     for (std::size_t i = 1; i < arguments.size(); ++i) {

@@ -8,14 +8,14 @@
 
 namespace truestep::tool {
 
-/// Those of tool/systems.txt, in its order.
+/// The systems of tool/systems.txt, in its order.
 [[nodiscard]] const std::vector<gate::System>& all_systems();
 
-/// The names of those that have traces, with commas between.
+/// The names of systems that have traces, separated by commas.
 [[nodiscard]] std::string with_traces();
 
-/// Whose trace it is, by the algorithm that it names. Throws truestep::Error if it is no trace, or of a
-/// system that is not among ours; also where `wanted` names another one ("": any).
+/// The system of a trace, by the algorithm that it names. Throws truestep::Error if the file is not
+/// a trace, if its system is unknown, or if `wanted` names another one ("": any).
 [[nodiscard]] const gate::System& system_of_trace(const std::filesystem::path& path,
                                                   const std::string& wanted = "");
 

@@ -1,4 +1,4 @@
-// Which system is a trace of?
+// Finds the system of a trace.
 #include "systems.hpp"
 
 #include <algorithm>

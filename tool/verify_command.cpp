@@ -40,7 +40,7 @@ struct VerifyRun {
     int threads = verify::VerifyOptions().threads;
 };
 
-/// Counts that never blur: a trace that was checked and proved nothing is counted as failed, and named.
+/// Counts of verdicts. A trace that was checked but proved nothing counts as failed, and is named.
 struct Counts {
     int passed = 0;
     int failed = 0;
@@ -52,7 +52,7 @@ void print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
 }
 
-/// One table for many traces; whoever fails is told in full below it.
+/// One table for many traces; failed ones are reported in full below it.
 class Brief {
   public:
     void add(const verify::TraceVerdict& verdict) {
@@ -70,7 +70,7 @@ class Brief {
     }
 
     [[nodiscard]] std::string text() const {
-        // True of most traces there are: said once, with a count.
+        // This applies to most traces, so it is printed once, with a count.
         return table_.text() + notes_ +
                (not_recorded_ == 0 ? ""
                                    : "  note: of " + std::to_string(not_recorded_) +
@@ -96,7 +96,7 @@ std::string command_line(const std::string& trace, const VerifyRun& settings) {
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level;
 }
 
-/// What is told of one trace: for --json, and for the page and JUnit.
+/// The results of one trace: for --json, and for the page and JUnit.
 struct ToldTrace {
     nlohmann::ordered_json json;
     nlohmann::ordered_json page;
@@ -112,7 +112,7 @@ ToldTrace bad_trace(const std::string& trace, const Error& error, Counts& counts
 
 ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
                      Counts& counts, Brief& brief) {
-    // The command that repeats it comes before the run, so that a crash leaves it too.
+    // The command comes before the run, so that it is printed even if that crashes.
     if (!settings.brief)
         print("$ " + command_line(trace, settings) + "\n");
     std::fflush(stdout);
@@ -148,10 +148,10 @@ ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify
     }
 }
 
-/// One run: a trace, or the files of its ranks.
+/// Verifies one run: a trace, or the files of its ranks.
 ToldTrace verify_run(const std::vector<std::filesystem::path>& files, const VerifyRun& settings,
                      const verify::VerifyOptions& options, Counts& counts, Brief& brief) {
-    // What cannot be read is told by whoever reads it, below the command.
+    // An unreadable file is reported below the command, by the code that reads it.
     std::string trace = files.front().string();
     try {
         trace = trace::run_of(files).string();

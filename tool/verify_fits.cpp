@@ -20,7 +20,7 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
         return {};
     std::vector<std::string> lines = verify::what_may_be_wrong(system.traces, verdict, options);
     try {
-        // In a process of its own: a mistake that is tried may end it.
+        // Runs in its own process, since a tried bug may crash it.
         gate::Ended ended;
         gate::now_running("truestep verify " + gate::shell_word(trace)); // the time begins here
         const nlohmann::ordered_json fits = gate::in_child(

@@ -8,8 +8,8 @@
 
 namespace truestep::tool {
 
-/// What may be wrong with a run that has failed, a line each: what libtruestep says, too, and then the
-/// planted mistakes that make the recorded bits.
+/// Possible causes of a failed run, a line each: those of libtruestep, and then the known bugs that
+/// reproduce the recorded bits.
 [[nodiscard]] std::vector<std::string> what_fits(const gate::System& system,
                                                  const verify::TraceVerdict& verdict,
                                                  const std::string& trace,

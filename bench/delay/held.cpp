@@ -14,7 +14,8 @@ std::span<std::byte> Held::room() {
     if (frames_.empty())
         end_ = 0;
     const std::size_t first = frames_.empty() ? buffer_.size() : frames_.front().begin;
-    // Behind the last frame; a frame never wraps, so perhaps from the front again.
+    // The next frame goes behind the last one. A frame never wraps, so it may go to the front
+    // instead.
     if (frames_.empty() || end_ > first) {
         if (buffer_.size() - end_ >= largest_)
             return std::span(buffer_).subspan(end_, largest_);

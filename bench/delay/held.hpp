@@ -8,8 +8,8 @@
 
 namespace truestep::bench {
 
-/// Frames that wait, first come first served: since all wait for as long, none overtakes another. Their
-/// bytes stand behind each other in one buffer of fixed size, into which they are read.
+/// A queue of delayed frames. All wait equally long, so none overtakes another. Their bytes lie one
+/// after the other in a buffer of fixed size, into which they are read.
 class Held {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -20,13 +20,13 @@ class Held {
         Time due;
     };
 
-    /// Holds so many bytes; `largest` is the size that a frame may have. Throws truestep::Error if not even
-    /// one fits.
+    /// Holds `bytes` bytes; `largest` is the greatest size of a frame. Throws truestep::Error if
+    /// not even one fits.
     Held(std::size_t bytes, std::size_t largest);
 
-    /// Where the next frame may be read to, `largest` bytes; empty where there is no room for it.
+    /// The `largest` bytes into which the next frame may be read; empty if there is no room.
     [[nodiscard]] std::span<std::byte> room();
-    /// So many bytes of that room are a frame, due no sooner than the last one.
+    /// Makes the first `size` bytes of that room a frame, due no sooner than the last one.
     void push(std::size_t size, std::size_t link, Time due);
 
     [[nodiscard]] bool empty() const { return frames_.empty(); }

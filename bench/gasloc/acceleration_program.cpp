@@ -1,5 +1,5 @@
-// How fast disagreement fades on a ring, plain and with section 15's best momentum: workers that are played
-// beside the formula, and the plot of both.
+// How fast disagreement fades on a ring, without and with section 15's best momentum: simulated
+// workers compared with the formula, and the plot of both.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -35,7 +35,7 @@ std::vector<std::vector<double>> random_start(std::size_t workers) {
     return start;
 }
 
-/// How far all are from their mean, as a norm.
+/// The distance of all workers from their mean, as a norm.
 double disagreement_of(const std::vector<std::vector<double>>& all) {
     double sum = 0.0;
     for (std::size_t p = 0; p < all[0].size(); ++p) {
@@ -48,7 +48,8 @@ double disagreement_of(const std::vector<std::vector<double>>& all) {
     return std::sqrt(sum);
 }
 
-/// Section 13 without drift, placement local; after each round what is left, until it is gone.
+/// Runs section 13 without drift, placement local. Returns the disagreement after each round until
+/// it is gone.
 std::vector<double> played(std::size_t workers, const Best& choice) {
     std::vector<std::vector<double>> now = random_start(workers);
     std::vector<std::vector<double>> before = now;
@@ -86,7 +87,7 @@ int rounds_until_gone(const std::vector<double>& left) {
     return rounds;
 }
 
-/// Rounds at even distances on the plot, while something is left.
+/// Points for the plot at even distances of rounds, while disagreement is left.
 model::Curve thinned(const std::vector<double>& left, int per_decade) {
     model::Curve curve;
     for (int i = 0;; ++i) {
@@ -100,7 +101,7 @@ model::Curve thinned(const std::vector<double>& left, int per_decade) {
     }
 }
 
-/// The same, up to where it crosses the edge of the plot between two rounds.
+/// The line through them, up to where it leaves the plot between two rounds.
 model::Curve line_of(const std::vector<double>& left) {
     model::Curve curve = thinned(left, 60);
     const auto beyond = static_cast<std::size_t>(rounds_until_gone(left));

@@ -1,7 +1,7 @@
-// GASLoC's passes over memory beside plain loops that move the same bytes: drift (12 a parameter), gossip
-// with one neighbour and momentum (16), an inner step of AdamW (28), of AdamS (20) and of SGD (12). A pass
-// and its loop take turns in one process, since machines are shared and noisy; what counts is the ratio of
-// the medians. One thread.
+// Compares GASLoC's passes over memory with plain loops that move the same bytes: drift (12 a
+// parameter), gossip with one neighbour and momentum (16), an inner step of AdamW (28), of AdamS
+// (20) and of SGD (12). A pass and its loop take turns in one process, since machines are shared
+// and noisy; the result is the ratio of the medians. One thread.
 #include <cstddef>
 #include <vector>
 
@@ -27,7 +27,7 @@ using host::Index;
 #endif
 #define TRUESTEP_PLAIN __attribute__((noinline))
 
-// Loops that any compiler turns into vector code, and that have nothing to do but move.
+// Loops that any compiler vectorizes, and that only move data.
 #define TRUESTEP_FLOORS(suffix, target)                                                                    \
     target void two_to_one_##suffix(const float* __restrict a, float* __restrict b, Index size) {          \
         for (Index i = 0; i < size; ++i)                                                                   \
@@ -59,7 +59,7 @@ using host::Index;
 TRUESTEP_FLOORS(plain, TRUESTEP_PLAIN)
 TRUESTEP_FLOORS(best, TRUESTEP_BEST)
 
-/// Whether the machine has what the wider loops are compiled for.
+/// Whether the machine has the instructions of the wider loops.
 bool wide() {
     return host::supported_variants().back() == host::Variant::avx512;
 }

@@ -5,14 +5,14 @@
 #include <truestep/distributed/element.hpp>
 #include <truestep/gpu/algorithms/quad.hpp>
 
-// What the benchmarks compute beside gpu/'s own kernels: over the same blocks, so the host's form of each
-// is tested, and counted in the same elements. One block a tile.
+// Algorithms that only the benchmarks use. They run over the same blocks as gpu/'s own, so their
+// host form is tested and their elements are counted alike. One block a tile.
 
 namespace truestep::gpu::bench {
 
 using distributed::Scalars;
 
-/// A number that depends on the seed and the index alone.
+/// A random number that depends only on the seed and the index.
 TRUESTEP_BLOCK std::uint64_t counter_bits(std::uint64_t seed, Index index) {
     std::uint64_t x = seed * 0x9e37'79b9'7f4a'7c15U + static_cast<std::uint64_t>(index);
     x = (x ^ (x >> 33U)) * 0xff51'afd7'ed55'8ccdU;
@@ -20,7 +20,7 @@ TRUESTEP_BLOCK std::uint64_t counter_bits(std::uint64_t seed, Index index) {
     return x ^ (x >> 33U);
 }
 
-/// About normal: the sum of four uniform numbers, exact in fp32, times a constant.
+/// Approximately normal: the sum of four uniform numbers, exact in fp32, times a constant.
 TRUESTEP_BLOCK float counter_value(std::uint64_t seed, Index index) {
     const std::uint64_t bits = counter_bits(seed, index);
     float sum = 0.0F;
@@ -30,7 +30,7 @@ TRUESTEP_BLOCK float counter_value(std::uint64_t seed, Index index) {
     return (sum - 2.0F) * 1.7F;
 }
 
-/// Random data, made where it is used.
+/// Fills memory with random data.
 struct Fill {
     struct Arguments {
         std::uint64_t seed;
@@ -58,7 +58,7 @@ struct Fill {
     }
 };
 
-/// Reads, and writes nothing: what selection is held against.
+/// Reads without writing: the yardstick of selection.
 struct Read {
     struct Arguments {
         Index size;

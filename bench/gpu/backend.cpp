@@ -1,4 +1,4 @@
-// The one place that knows how a backend of gpu/scape is made.
+// Makes backends of gpu/scape for the benchmarks, in this one place.
 #include "gpu/backend.hpp"
 
 #include <truestep/distributed/in_process.hpp>

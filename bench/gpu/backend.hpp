@@ -11,18 +11,18 @@
 
 namespace truestep::gpu::bench {
 
-/// The device's backend on a stream, with what is exchanged in the device's memory.
+/// The device's backend on a stream, with exchanged data in the device's memory.
 [[nodiscard]] std::unique_ptr<distributed::scape::Backend> make_backend(const problem::Problem& problem,
                                                                         std::span<const float> parameters,
                                                                         int device, const Stream& stream);
 
-/// What a whole step of one rank, alone, is made of.
+/// All parts of a whole step of a single rank.
 struct Alone {
     std::unique_ptr<distributed::Communicator> ranks; ///< under the communicator
     std::unique_ptr<distributed::Communicator> communicator;
     std::unique_ptr<distributed::scape::Backend> backend;
 };
-/// With its launches put together in CUDA graphs, or one by one.
+/// `graph`: launches are put together in CUDA graphs; otherwise one by one.
 [[nodiscard]] Alone make_alone(const problem::Problem& problem, std::span<const float> parameters,
                                int device, bool graph);
 

@@ -12,7 +12,7 @@ using problem::Index;
 
 enum class Dense { adams, adamw };
 
-/// What a few steps are taken from, and what takes them: returns the parameters after the last.
+/// The inputs of a few steps, and a function that takes them and returns the final parameters.
 struct DenseSteps {
     Dense kind;
     std::vector<distributed::Scalars> scalars;
@@ -21,8 +21,8 @@ struct DenseSteps {
 };
 using TakeDenseSteps = std::function<std::vector<float>(const DenseSteps&)>;
 
-/// Three steps of `take` beside distributed::scape::AdamS, or the peer AdamW, of one rank: how many
-/// parameters have other bits after the last.
+/// Compares three steps of `take` on one rank with distributed::scape::AdamS, or with the peer
+/// AdamW. Returns how many parameters have other bits at the end.
 [[nodiscard]] Index wrong_parameters(Dense kind, Index size, const TakeDenseSteps& take);
 
 } // namespace truestep::gpu::bench

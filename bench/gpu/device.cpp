@@ -11,12 +11,12 @@
 
 namespace truestep::gpu::bench {
 
-/// kernels/bench.cu
+/// Defined in kernels/bench.cu.
 void launch_hold(long long cycles, cudaStream_t stream);
 
 namespace {
 
-/// Throws std::runtime_error with what was being done and CUDA's own words.
+/// Throws std::runtime_error with what was being done and CUDA's text.
 void check(cudaError_t status, const char* what) {
     if (status != cudaSuccess)
         throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(status));
@@ -36,14 +36,14 @@ std::string cuda_version(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// The driver's own word, where the system shows it.
+/// The driver's own version text, where the system shows it.
 std::string driver_text() {
     std::ifstream file("/proc/driver/nvidia/version");
     std::string line;
     return std::getline(file, line) ? line : "unknown";
 }
 
-/// 0 is what CUDA says where it does not know.
+/// CUDA returns 0 for an unknown value.
 std::string one_decimal(double value, const char* unit) {
     if (value == 0.0)
         return "unknown";

@@ -8,8 +8,9 @@
 
 #include "gpu/algorithms.hpp"
 
-// What the measuring needs of a device. device.cpp has it from CUDA; tests/host_device.cpp in the host's
-// memory, so that the measuring itself can be tested where there is no device.
+// The device functions that measurements need. device.cpp implements them with CUDA.
+// tests/host_device.cpp implements them in the host's memory, so that measuring can be tested
+// without a device.
 
 namespace truestep::gpu::bench {
 
@@ -24,7 +25,7 @@ class Stream {
     Stream& operator=(const Stream&) = delete;
     ~Stream();
 
-    /// A cudaStream_t.
+    /// The underlying cudaStream_t.
     [[nodiscard]] void* handle() const { return stream_; }
     void wait() const;
     void copy(void* to, const void* from, std::size_t bytes) const;
@@ -33,7 +34,7 @@ class Stream {
     void run(Index size, const typename Algorithm::Arguments& arguments) const {
         run_blocks<Algorithm>((size + tile - 1) / tile, arguments, stream_);
     }
-    /// Random values, other ones for each seed.
+    /// Random values, different for each seed.
     void fill(float* values, std::uint64_t seed, Index size) const {
         run<Fill>(size, {seed, size, values});
     }
@@ -57,9 +58,9 @@ class Floats {
     float* values_ = nullptr;
 };
 
-/// Times work on the stream by events. A sample is the sum of the intervals between begin or resume, and
-/// pause or end. The stream is held at the begin, so that the host is ahead of it when the work begins:
-/// what is timed is the device's work, not the host's launches.
+/// Times work on the stream by events. A sample is the sum of the intervals between begin or
+/// resume, and pause or end. The stream is blocked at the begin, so that the host is ahead of it
+/// when the work begins. The times therefore cover the device's work, not the host's launches.
 class Timer {
   public:
     Timer(const Stream& stream, int device);
@@ -78,7 +79,7 @@ class Timer {
         work();
         end();
     }
-    /// Waits, and appends the seconds of all samples to where they belong.
+    /// Waits, and appends the seconds of all samples to their vectors.
     void collect();
 
   private:

@@ -55,7 +55,7 @@ std::vector<double> densities(const Report& report) {
     return all;
 }
 
-/// A goal on the largest row of a name; `measure` makes a number of it.
+/// A goal on the largest row with this name; `measure` computes a number from the row.
 template <class Measure>
 Goal goal_on(const Report& report, std::string_view name, double density, const std::string& what,
              double limit, bool at_least, const Measure& measure) {
@@ -103,7 +103,7 @@ std::string_view name(Verdict verdict) {
 Verdict Goal::verdict() const {
     if (!measured)
         return Verdict::not_measured;
-    const bool met = at_least ? *measured >= limit : *measured <= limit; // a NaN meets nothing
+    const bool met = at_least ? *measured >= limit : *measured <= limit; // a NaN never meets a goal
     return met ? Verdict::met : Verdict::missed;
 }
 

@@ -16,12 +16,12 @@ namespace truestep::gpu::bench {
 
 using problem::Index;
 
-/// One thing at one size and density, timed many times.
+/// One action at one size and density, timed many times.
 struct Row {
     std::string name;
     Index d = 0;
-    double density = 0.0; ///< 0 where it does not matter
-    double bytes = 0.0;   ///< the least that it has to move through the device's memory; 0: none counted
+    double density = 0.0; ///< 0 where it has no influence
+    double bytes = 0.0;   ///< the least that it has to move through the device's memory; 0: not counted
     std::vector<double> seconds;
     double copy = 0.0;          ///< bytes read and written per second of the copy beside it
     std::optional<Index> wrong; ///< values with other bits than the host's, just before the timing
@@ -29,11 +29,11 @@ struct Row {
 
     [[nodiscard]] double rate() const { return bytes / median(seconds); }
     [[nodiscard]] double share_of_copy() const { return rate() / copy; }
-    /// Its time, as a multiple of the copy's for as many bytes.
+    /// Its time as a multiple of the time to copy the same number of bytes.
     [[nodiscard]] double times_least() const { return 1.0 / share_of_copy(); }
 };
 
-/// The host's time for a whole step of one rank, the verdict waited for.
+/// The host's time for a whole step of one rank, including the wait for the verdict.
 struct Launch {
     Index d = 0;
     bool graph = false;
@@ -66,7 +66,7 @@ struct Report {
     [[nodiscard]] bool wrong() const;
 };
 
-/// The rows that goals are set for.
+/// The rows that have goals.
 constexpr std::string_view local_pass_row = "local pass";
 constexpr std::string_view selection_row = "selection";
 constexpr std::string_view read_row = "one read of the shard";
@@ -75,10 +75,10 @@ constexpr std::string_view step_row = "whole local step";
 constexpr Index least_size_of_goals = Index{1} << 26;
 constexpr Index size_of_launches = Index{1} << 20;
 
-/// What the project has set itself, at the largest size that was measured.
+/// The project's goals, applied to the largest size that was measured.
 [[nodiscard]] std::vector<Goal> goals_of(const Report& report);
 
-/// Rows of bench/gpu/torch_adamw.py, or the reason for which it has none. Throws truestep::Error.
+/// Adds rows of bench/gpu/torch_adamw.py, or the reason why it has none. Throws truestep::Error.
 void add_torch(Report& report, const nlohmann::json& torch);
 
 [[nodiscard]] std::string text(const Report& report);

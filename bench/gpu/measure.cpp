@@ -17,12 +17,12 @@ namespace truestep::gpu::bench {
 namespace {
 
 constexpr double learning_rate = 1e-3;
-/// Rounds over all sets that are not timed. In the first ten the thresholds still move away from the
-/// guesses at them (m and e begin at 0), and a selection that guessed wrong costs five passes more.
+/// Untimed rounds over all sets. In the first ten rounds the thresholds still move away from their
+/// guesses (m and e begin at 0), and a selection with a wrong guess costs five more passes.
 constexpr int warm_up = 12;
 constexpr int copy_warm_up = 2;
 
-/// Rows of one size, timed beside one copy.
+/// Rows of one size, timed together with one copy.
 class Block {
   public:
     Block(const Stream& stream, const Options& options)
@@ -36,14 +36,14 @@ class Block {
 
     [[nodiscard]] Timer& timer() { return timer_; }
 
-    /// Times the copy again, and hands out the rows with its rate.
+    /// Times the copy again; the rows then get its rate.
     [[nodiscard]] double copy_rate() {
         time_copy();
         return 2.0 * static_cast<double>(copied_) * sizeof(float) / median(copy_seconds_);
     }
 
   private:
-    /// 1 GiB, and 1 GiB written: many times any cache.
+    /// Reads 1 GiB and writes 1 GiB: many times the size of any cache.
     static Index copy_size() {
         constexpr Index most = Index{1} << 28;
         return std::min(most, static_cast<Index>(free_memory() / 8 / sizeof(float)));
@@ -66,8 +66,8 @@ class Block {
     std::vector<double> copy_seconds_;
 };
 
-/// How many sets of buffers take turns: so many that they exceed the cache many times, two at least where
-/// there is room for two, and 0 where there is none for one.
+/// How many sets of buffers take turns: enough to exceed the cache many times, at least two if they
+/// fit, and 0 if not even one fits.
 Index sets_of(double bytes, int device) {
     constexpr double times_cache = 16.0;
     constexpr double most = 96.0;
@@ -93,15 +93,15 @@ struct Set {
     Floats g;
 };
 
-/// The phases of a rank's step, and whole steps.
+/// Times the phases of a rank's step, and whole steps.
 class RankRows {
   public:
     RankRows(const Options& options, const Stream& stream, Index d, double density)
         : options_(options), stream_(stream), setting_(d, density, options.workers) {}
 
     void measure(Report& report) {
-        // w, e, g; packed vectors, received parts and what selecting takes; masks with their ranks. A
-        // scout's beside, while the sets start.
+        // w, e, g; packed vectors, received parts and selection's memory; masks with their ranks.
+        // The scout's backend also exists while the sets start.
         const auto d = static_cast<double>(setting_.size);
         const double bytes = 12.0 * d + 4.0 * 5.0 * static_cast<double>(setting_.selected) +
                              static_cast<double>(setting_.shard) + 0.5 * d + 1e6;
@@ -159,7 +159,7 @@ class RankRows {
 
   private:
     void start(Index sets, const MakeBackend& make, const Copy& copy) {
-        // Parameters repeat; nothing that is timed depends on them.
+        // Parameters repeat, since they do not influence any time.
         std::vector<float> w(static_cast<std::size_t>(setting_.size));
         constexpr std::size_t window = 1 << 20;
         for (std::size_t i = 0; i < w.size(); ++i)
@@ -180,7 +180,8 @@ class RankRows {
             stream_.fill(set.g.data(), ++seed_, setting_.size);
     }
 
-    /// Each phase on all sets, and then the next: what a phase reads has left the cache.
+    /// Times each phase on all sets before the next phase, so that a phase's inputs have left the
+    /// cache.
     void time_phases(Timer& timer, std::vector<std::vector<double>>& seconds, bool timed) {
         new_gradients();
         for (const Phase phase : phases)
@@ -195,14 +196,14 @@ class RankRows {
             add_guesses(in_phases_);
     }
 
-    /// Of each set's last selection.
+    /// Adds the account of each set's last selection.
     void add_guesses(scape::Guesses::Account& to) {
         for (Set& set : sets_)
             if (auto* const guesses = dynamic_cast<scape::Guesses*>(&set.rank->backend()))
                 to += guesses->account();
     }
 
-    /// Whole steps on one set after the other. The exchange does not count.
+    /// Times whole steps on one set after the other, without the exchange.
     void time_steps(Timer& timer, std::vector<double>& steps, std::vector<double>& checks, bool timed) {
         std::vector<double> warm;
         new_gradients();
@@ -329,8 +330,8 @@ void measure_dense(Report& report, const Options& options, const Stream& stream,
                            rate, wrong_dense(Dense::adamw, options, stream)});
 }
 
-/// Whole steps of distributed::scape::Scape, one rank alone, by the host's clock: the check's verdict and
-/// the last one are waited for.
+/// Times whole steps of distributed::scape::Scape on a single rank by the host's clock, including
+/// the waits for the check's verdict and the last one.
 void measure_launches(Report& report, const Options& options, const Stream& stream, bool graph) {
     using Clock = std::chrono::steady_clock;
     constexpr int warm_steps = 10;

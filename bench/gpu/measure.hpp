@@ -5,7 +5,7 @@
 
 namespace truestep::gpu::bench {
 
-/// Everything that the options ask for, on a device that is there (availability.hpp). Throws
+/// Measures everything that the options request, on an available device (availability.hpp). Throws
 /// std::runtime_error with CUDA's words.
 [[nodiscard]] Report measure(const Options& options);
 

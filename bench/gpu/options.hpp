@@ -22,11 +22,10 @@ struct Options {
     std::string torch; ///< what torch_adamw.py has written, to stand beside
 };
 
-/// "1048576" or "2^20". Throws truestep::Error.
+/// Parses "1048576" or "2^20". Throws truestep::Error.
 [[nodiscard]] Index parse_size(const std::string& text);
 
-/// The options, or the status to end with: help has been printed, or what was wrong. Throws
-/// truestep::Error.
+/// The options, or the exit status after printing help or an error. Throws truestep::Error.
 struct Parsed {
     Options options;
     std::optional<int> status;

@@ -15,7 +15,7 @@ namespace truestep::gpu::bench {
 
 namespace {
 
-/// Tensors of 2^24, as large models have them, and what is left.
+/// Tensors of 2^24 values, as in large models, and the remainder.
 problem::Layout layout_of(Index size) {
     constexpr Index largest = Index{1} << 24;
     std::vector<problem::Tensor> tensors;
@@ -169,7 +169,7 @@ void LocalRank::run(Phase phase, const float* gradient) {
 
 namespace {
 
-/// A rank alone codes no mask, and here all are given one.
+/// A single rank does not encode its mask, so the problem gets at least two.
 std::unique_ptr<distributed::scape::Backend> host_backend(problem::Problem problem,
                                                           std::span<const float> w) {
     problem.workers = std::max(problem.workers, 2);

@@ -15,7 +15,8 @@ namespace truestep::gpu::bench {
 
 using problem::Index;
 
-/// A rank's work in a step, in the order of distributed::scape::Scape, whose exchanges are copies here.
+/// The phases of a rank's step, in the order of distributed::scape::Scape. Exchanges are copies
+/// here.
 enum class Phase : std::uint8_t {
     check,       ///< section 4.1
     decode,      ///< of the gathered mask
@@ -32,7 +33,7 @@ constexpr std::array<Phase, 9> phases{Phase::check,      Phase::decode,      Pha
                                       Phase::fold,       Phase::reconstruct, Phase::update};
 [[nodiscard]] std::string_view name(Phase phase);
 
-/// Rank 0 of `workers`, and what a step of it is made of.
+/// The sizes of a step of rank 0 of `workers`.
 struct Setting {
     Setting(Index size, double density, int workers);
 
@@ -48,13 +49,13 @@ struct Setting {
     std::size_t own_code = 0; ///< and of the own part of it
 };
 
-/// The least bytes that a phase has to move through the device's memory: each input read once, each output
-/// written once. 0 where it is not the step's own work.
+/// The least bytes that a phase has to move through the device's memory: each input read once, each
+/// output written once. 0 where the phase is not work of the step itself.
 [[nodiscard]] double least_bytes(Phase phase, const Setting& setting);
-/// Of a whole step without the check, which reads the gradient once more before anything may change.
+/// The least bytes of a whole step without the check, which reads the gradient once more.
 [[nodiscard]] double least_bytes_of_step(const Setting& setting);
 
-/// Copies where a backend computes, in its order.
+/// Copies memory of a backend, in the order of its work.
 using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
 /// Drives one backend through steps.
@@ -63,13 +64,13 @@ class LocalRank {
     LocalRank(const Setting& setting, std::unique_ptr<distributed::scape::Backend> backend, Copy copy)
         : setting_(setting), backend_(std::move(backend)), copy_(std::move(copy)) {}
 
-    /// Instead of start(): selects on all shards, and returns the code. That a rank can lay its hands on
-    /// the other owners' masks.
+    /// Replaces start(): selects on all shards, and returns the code. A rank gets the other owners'
+    /// masks this way.
     [[nodiscard]] const std::uint8_t* scout(const float* gradient);
-    /// The first step, with a mask that another rank's scout() has found.
+    /// Takes the first step, with a mask that another rank's scout() has found.
     void start(const std::uint8_t* code, const float* gradient);
 
-    /// The phases of one step after the other. Throws std::runtime_error if the step goes wrong.
+    /// Runs the phases, one step after the other. Throws std::runtime_error if the step goes wrong.
     void run(Phase phase, const float* gradient);
 
     [[nodiscard]] distributed::scape::Backend& backend() { return *backend_; }
@@ -83,12 +84,13 @@ class LocalRank {
     Index step_ = 1;
 };
 
-/// What a backend is made by: from a problem and its first parameters.
+/// Makes a backend from a problem and its first parameters.
 using MakeBackend = std::function<std::unique_ptr<distributed::scape::Backend>(const problem::Problem&,
                                                                                std::span<const float>)>;
 
-/// A few steps of a backend beside the host's: how many parameters, residuals, moments and words of masks
-/// have other bits, over all steps. A timing without this is the timing of something else.
+/// Compares a few steps of a backend with the host's: how many parameters, residuals, moments and
+/// words of masks have other bits, over all steps. Without this check a timing could be that of
+/// another computation.
 [[nodiscard]] Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& copy,
                                  int steps);
 

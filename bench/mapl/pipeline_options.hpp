@@ -8,7 +8,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mapl/settings.hpp>
 
-// What bench_pipeline is told.
+// The options of bench_pipeline.
 
 namespace truestep::bench::mapl {
 
@@ -30,7 +30,7 @@ struct Options {
     [[nodiscard]] std::size_t tokens() const { return static_cast<std::size_t>(size / width); }
 };
 
-/// D / r of "mapl:8"; 0 of "none".
+/// D / r, which is 8 for "mapl:8" and 0 for "none".
 inline Index times_of(const std::string& row, Index width) {
     if (row == "none")
         return 0;

@@ -1,5 +1,5 @@
-// A pipeline's step over real messages, its boundaries compressed and not, in turns in one run. Stages
-// compute nothing of their own: what is timed is what a boundary costs.
+// Times a pipeline's step over real messages, with compressed and uncompressed boundaries, which
+// take turns in one run. Stages compute nothing else, so the times are the cost of boundaries.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -64,13 +64,13 @@ class Stage {
     [[nodiscard]] bool is_last() const { return peers_.rank() + 1 == peers_.size(); }
     [[nodiscard]] const Options& options() const { return options_; }
 
-    /// All forward, then all back. What the last stage got is left in `got`.
+    /// All micro-batches forward, then all back. Leaves what the last stage received in `got`.
     template <class Sender, class Receiver>
     void step(std::optional<Sender>& sender, std::optional<Receiver>& receiver, std::vector<Floats>& got) {
         std::vector<Floats> activations(is_first() ? inputs_ : std::vector<Floats>());
         const Index micro_batches = options_.micro_batches;
-        // The next message comes while one is computed; more than that would share the link with it, and
-        // the stage behind would begin later.
+        // One message arrives during a computation. More would share the link with it and delay the
+        // next stage.
         const auto expect = [&](auto& end, Index micro, auto... more) {
             if (end && micro < micro_batches)
                 end->expect(micro, more...);
@@ -107,7 +107,7 @@ class Stage {
     std::vector<Floats> inputs_;
 };
 
-/// A step of one row, and how many values are wrong after it.
+/// A step of one row, and a function that counts wrong values after it.
 struct Runner {
     std::function<void()> step;
     std::function<std::uint64_t()> wrong;
@@ -125,7 +125,7 @@ Runner plain_runner(Stage& stage, Peers& peers) {
     if (!stage.is_first())
         ends->receiver.emplace(peers, peers.rank() - 1, stage.options().width);
     return {[ends, &stage] { stage.step(ends->sender, ends->receiver, ends->got); },
-            [ends] { // the last stage has what the first one had
+            [ends] { // the last stage must have what the first one had
                 std::uint64_t wrong = 0;
                 for (std::size_t micro = 0; micro < ends->got.size(); ++micro)
                     for (std::size_t i = 0; i < ends->got[micro].size(); ++i)
@@ -134,7 +134,7 @@ Runner plain_runner(Stage& stage, Peers& peers) {
             }};
 }
 
-/// Of a boundary; the same on both sides.
+/// The settings of a boundary; the same on both sides.
 problem::mapl::Settings settings_of(const Options& options, Index times, int sender) {
     problem::mapl::Settings settings;
     settings.width = options.width;
@@ -174,7 +174,7 @@ Runner mapl_runner(Stage& stage, Peers& peers, Index times) {
         ends->sender.emplace(settings, state(settings, Side::sender), peers, peers.rank() + 1);
     }
     return {[ends, &stage] { stage.step(ends->sender, ends->receiver, ends->got); },
-            [ends, &peers] { // both sides of a boundary have the same A
+            [ends, &peers] { // both sides of a boundary must have the same A
                 struct Sums {
                     std::uint64_t sender;
                     std::uint64_t receiver;
@@ -189,7 +189,7 @@ Runner mapl_runner(Stage& stage, Peers& peers, Index times) {
             }};
 }
 
-/// Of a step, of all boundaries, by section 23.
+/// Bytes of a step on all boundaries, by section 23.
 std::uint64_t formula(const Options& options, Index times) {
     const auto boundaries = static_cast<std::uint64_t>(options.ranks - 1);
     const auto tokens = static_cast<std::uint64_t>(options.tokens());
@@ -232,7 +232,7 @@ class Run {
             rows.push_back({name, formula(options_, times)});
             runners.push_back(times == 0 ? plain_runner(stage_, counting_)
                                          : mapl_runner(stage_, counting_, times));
-            runners.back().step(); // not timed: memory is new
+            runners.back().step(); // not timed, since memory is new
         }
         for (int step = 0; step < options_.steps; ++step)
             for (std::size_t row = 0; row < rows.size(); ++row)
@@ -281,7 +281,8 @@ class Run {
     Stage stage_;
 };
 
-/// Against the first row. False where bytes are not the formula's, or values wrong.
+/// Prints the rows relative to the first. Returns false if bytes differ from the formula, or values
+/// are wrong.
 bool print(const Options& options, const std::vector<Row>& rows, const std::string& how) {
     std::printf(
         "%s%s%d stages, %lld micro-batches of %zu tokens, D = %lld, V = %lld, %s, %d steps each, in "

@@ -9,7 +9,7 @@
 
 #include <truestep/distributed/mapl/ends.hpp>
 
-// A boundary that compresses nothing, behind the interface of the ends that do.
+// An uncompressed boundary with the interface of compressed ends.
 
 namespace truestep::bench::mapl {
 
@@ -19,7 +19,7 @@ using distributed::mapl::Floats;
 using distributed::mapl::Id;
 using problem::mapl::Index;
 
-/// Sends activations as they are.
+/// Sends activations unchanged.
 class PlainSender {
   public:
     PlainSender(Peers& peers, int peer) : peers_(peers), peer_(peer) {}

@@ -1,6 +1,6 @@
-// MAPL's passes and steps beside the bare matrix products of the same shapes, by the same library. Both
-// sides take turns in one process, since machines are shared and noisy; what counts is the ratio of what
-// the quickest tenth of either takes, in processor time. One thread.
+// Compares MAPL's passes and steps with the bare matrix products of the same shapes, by the same
+// library. Both take turns in one process, since machines are shared and noisy. The result is the
+// ratio of the processor times that the quickest tenth of either takes at most. One thread.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -35,7 +35,7 @@ Floats some(std::size_t count, double step) {
     return values;
 }
 
-/// Each near to one of the codewords, which all are near to some.
+/// Values near codewords, so that every codeword is near some of them.
 Floats near_to(const Floats& books, std::size_t tokens, std::size_t width) {
     const std::size_t words = books.size() / width;
     std::mt19937_64 random(1);
@@ -47,7 +47,7 @@ Floats near_to(const Floats& books, std::size_t tokens, std::size_t width) {
     return values;
 }
 
-/// `flops` are those of the products.
+/// `flops`: those of the products.
 void report(benchmark::State& state, const Beside& seconds, double flops) {
     truestep::bench::report_time(state, seconds.action);
     const double floor = quantile(seconds.floor, 0.1);
@@ -56,7 +56,7 @@ void report(benchmark::State& state, const Beside& seconds, double flops) {
     state.counters["products_Gflop/s"] = flops / floor * 1e-9;
 }
 
-/// What stands beside each other in a row: micro-batches of N tokens through a boundary.
+/// A micro-batch of N tokens at a boundary, for both sides of a comparison.
 struct Batch {
     std::size_t tokens;
     std::size_t width;
@@ -86,7 +86,7 @@ struct Batch {
                 anchored ? table.data() : nullptr,
                 anchored ? rows.data() : nullptr};
     }
-    /// E[ids] P, by rows that have been gathered.
+    /// E[ids] P, from rows that have been gathered.
     void anchor_product(float* to, bool keep) const {
         multiply({.rows = tokens, .columns = width, .inner = rank, .keep = keep}, gathered.data(),
                  rows.data(), to);
@@ -106,7 +106,7 @@ struct Batch {
     }
 };
 
-/// `keeps`: Q is kept for the way back, as a Sender does.
+/// `keeps`: Q is kept for the way back, as by a Sender.
 void through(benchmark::State& state, bool anchored, bool keeps) {
     Batch batch(state);
     const SideMatrices side = batch.side(anchored);
@@ -158,7 +158,7 @@ void iterations(benchmark::State& state, int count, const Action& action) {
     const Beside seconds = take_turns(
         state,
         [&] {
-            x = start; // the action's copy, which is not its own
+            x = start; // a copy that the action needs only here
             for (int i = 0; i < count; ++i)
                 one.bare();
         },
@@ -178,8 +178,9 @@ void retract_row(benchmark::State& state) {
     iterations(state, Settings{}.retraction_iterations, retract_in_place);
 }
 
-/// The sender's side of one codebook beside the bare product of the same shape: N vectors of w = r / Gr
-/// values and K codewords. It chooses, learns, and makes the indices; no book is streamed.
+/// The sender's work for one codebook, compared with the bare product of the same shape: N vectors
+/// of w = r / Gr values and K codewords. It chooses, learns, and makes the indices; no book is
+/// streamed.
 void encode(benchmark::State& state) {
     const auto tokens = static_cast<std::size_t>(state.range(0));
     const auto width = static_cast<std::size_t>(state.range(1));
@@ -188,7 +189,7 @@ void encode(benchmark::State& state) {
     settings.quantization.codewords = state.range(2);
     const Floats books = first_codebooks(settings);
     const Floats z = near_to(books, tokens, width);
-    // The product in pieces that stay in the cache, where the library is quickest.
+    // The product in pieces that fit into the cache, where the library is fastest.
     constexpr std::size_t piece = 128;
     Floats scores(piece * words);
     Floats learned = books;

@@ -6,7 +6,7 @@
 
 namespace truestep::model {
 
-/// y = factor * x^exponent.
+/// The law y = factor * x^exponent.
 struct PowerFit {
     double factor = 0;
     double exponent = 0;
@@ -19,8 +19,8 @@ struct PowerFit {
     [[nodiscard]] double at(double x) const;
 };
 
-/// Least squares of the logarithms, over the points whose x is at least `from`. None of fewer than three
-/// points: two would have no residual.
+/// Least squares of the logarithms, over the points whose x is at least `from`. Returns nothing for
+/// fewer than three points: two would have no residual.
 [[nodiscard]] std::optional<PowerFit> fit_power(const Curve& points, double from);
 
 } // namespace truestep::model

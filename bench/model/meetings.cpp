@@ -21,7 +21,7 @@ double meetings(problem::gasloc::Law law, double workers) {
     case Law::ring:
         return cycle;
     case Law::exponential: {
-        // Halfway around, in the last round of a power of two, both ends name the same edge.
+        // Halfway around, in the last round of a power of two, both ends choose the same edge.
         const double rounds = std::log2(workers);
         const bool halfway = workers > 1 && rounds == std::floor(rounds);
         return halfway ? workers * (1 - 1 / (2 * rounds)) : cycle;

@@ -35,12 +35,12 @@ constexpr std::array<Scheme, 18> all_schemes{{
     {"gasloc", false, true, "GASLoC: local AdamS; neighbours every H steps, fp32"},
 }};
 
-/// Cache lines of 16 parameters that hold one of the selected ones, if these are spread at random.
+/// Cache lines of 16 parameters with a selected one, if these are spread at random.
 double lines(double size, double density) {
     return size / 16 * (1 - std::pow(1 - density, 16));
 }
 
-/// Bytes a parameter of positions in blocks of 255.
+/// Bytes per parameter of positions in blocks of 255.
 double positions(double density) {
     return density + 1.0 / 255;
 }
@@ -102,7 +102,8 @@ Work work_of(std::string_view scheme, const Setting& setting) {
     if (scheme == "adamw")
         return dense(4, 4, 4 + 34 / P, false);
     if (scheme == "topk-indices") {
-        // If ranks agree in nothing, so many coordinates come; they are added rank by rank, then taken.
+        // The coordinates of all ranks if they agree in nothing; they are added rank by rank, then
+        // taken.
         const double came = 1 - std::pow(1 - rho, P);
         work.values = 8 * k * others;
         work.exchanges = 1;
@@ -120,7 +121,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         return work;
     }
     if (scheme == "diloco" || scheme == "gasloc") {
-        // The inner step, and an H-th of what ends a round: gasloc's drift (12) and its gossip with the
+        // The inner step, and an H-th of a round's end: gasloc's drift (12) and its gossip with the
         // momentum (12, and 4 a neighbour); diloco's sum of all at the owner, and its outer step.
         const double H = setting.inner_steps;
         const bool gossip = scheme == "gasloc";
@@ -153,30 +154,32 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.passes = ((unsharded ? 36 : 24.5) + 4 / P + 40 * rho) * d;
         work.lines = 4 * lines(d, rho);
         if (scheme == "scape-using-up")
-            work.passes -= 4 * d; // the check is the local pass
+            work.passes -= 4 * d; // the local pass does the check
         if (bf16) {
-            // M comes back in fp32. The rounding reads and writes c, writes what is sent and e's lines;
-            // that nothing overflows is seen in g's and e's lines and m. Of what comes there is half.
+            // M comes back in fp32. Rounding reads and writes c, and writes the payload and e's
+            // lines. The overflow check reads lines of g and e, and m. Half as much is received.
             work.values = 6 * k * f + 16 * others;
             work.passes += 10 * k;
             work.lines += 3 * lines(d, rho);
         }
         if (e5m2) {
-            // The greatest exponent is one more look at c; nothing is looked for before the step.
+            // The greatest exponent needs one more read of c; nothing is searched before the step.
             work.values = 5 * k * f + 16 * others;
             work.passes += 13 * k;
             work.lines += lines(d, rho);
         }
         if (both) {
-            // M comes back as the payload goes: the owner reads its means and writes them so, all read what
-            // comes and write it in fp32, and what the owner has lost goes into its lines of e.
+            // M comes back rounded as the payload is. The owner reads its means and writes them
+            // rounded, all ranks read them and write fp32, and the owner's losses go into its lines
+            // of e.
             const double bytes = bf16 ? 2 : 1;
             work.values = 2 * bytes * k * f + 16 * others;
             work.passes += (4 + bytes) * (k + k / P);
             work.lines += lines(d / P, rho);
         }
         if (scheme == "scape-hierarchy" && P > 1) {
-            // Section 32, as if no owner handled itself: what the first level has left, the second sends.
+            // Section 32, counting owners' own parts as sent: the second level sends what the first
+            // has left.
             const double group = setting.group > 0 ? setting.group : std::sqrt(P);
             const double ways = group - 1 + P / group;
             work.values = 8 * k + 16 * P;
@@ -220,7 +223,7 @@ double bandwidth_for(double ratio, std::string_view scheme, std::string_view oth
         return seconds_of(other, setting, machine).step >=
                ratio * seconds_of(scheme, setting, machine).step;
     };
-    // The slower the link, the greater the ratio, up to that of the bytes.
+    // The slower the link, the greater the ratio, up to the ratio of bytes.
     double slow = 1e3;
     double fast = 1e15;
     if (!reached(slow) || reached(fast))
@@ -239,8 +242,9 @@ double predicted(const Measured& row, Machine machine) {
 }
 
 Machine fit(std::span<const Measured> measured, const Machine& start) {
-    // A step without compute is linear in four constants: latency, transport, 1/memory and irregular. Least
-    // squares of the relative errors, by the normal equations; what would be negative is taken to be 0.
+    // Without compute, a step is linear in four constants: latency, transport, 1/memory and
+    // irregular. We fit them by least squares of relative errors (normal equations), and set
+    // negative ones to 0.
     constexpr std::size_t count = 4;
     std::array<bool, count> used{true, true, true, true};
     std::array<double, count> found{};

@@ -7,12 +7,12 @@
 
 #include <truestep/problem/gasloc/graph.hpp>
 
-// What a step costs, from d, P, density and six constants of a machine: docs/cost-model.md has the
-// formulas. Pure functions of numbers; nothing here runs anything.
+// The cost of a step from d, P, density and six constants of a machine, as docs/cost-model.md
+// describes. Pure functions of numbers: nothing here runs a step.
 
 namespace truestep::model {
 
-/// Of one rank, as it finds them: what ranks share has been divided among them.
+/// One rank's part of a machine; what ranks share is divided among them.
 struct Machine {
     double bandwidth = 50e9; ///< of its link, bytes per second each way
     double latency = 5e-6;   ///< seconds an exchange takes at least
@@ -32,7 +32,8 @@ struct Setting {
     double group = 0; ///< ranks in each group, of scape-hierarchy; 0: sqrt(P)
 };
 
-/// How each of the schemes works, as far as its costs go. Those that bench_peers times have its names.
+/// The properties of a scheme that decide its costs. Names are those of bench_peers, if that times
+/// the scheme.
 struct Scheme {
     std::string_view name;
     bool sparse; ///< the density matters
@@ -41,7 +42,7 @@ struct Scheme {
 };
 [[nodiscard]] std::span<const Scheme> schemes();
 
-/// What one rank does in one step. Of the local ones a step is an H-th of a round.
+/// The work of one rank in one step. For local schemes a step is an H-th of a round.
 struct Work {
     double values = 0;    ///< bytes sent: gradients, parameters, payloads, with their indices
     double mask = 0;      ///< bytes sent that may take until the next step
@@ -52,7 +53,7 @@ struct Work {
     double passes = 0; ///< bytes that its passes read and write; slower passes count as more
     double lines = 0;  ///< cache lines that it gathers from or scatters to
 };
-/// Throws truestep::Error for a scheme that is none, or a law that so many workers do not have.
+/// Throws truestep::Error for an unknown scheme, or a law that does not fit the number of workers.
 [[nodiscard]] Work work_of(std::string_view scheme, const Setting& setting);
 
 struct Seconds {
@@ -68,14 +69,14 @@ struct Seconds {
 /// The scheme's speed-up over dense AdamS with fp32.
 [[nodiscard]] double speed_up(std::string_view scheme, const Setting& setting, const Machine& machine);
 
-/// The bandwidth at which the scheme is so many times faster than `other`; 0 where none is.
+/// The bandwidth at which the scheme is `ratio` times as fast as `other`; 0 if there is none.
 [[nodiscard]] double bandwidth_for(double ratio, std::string_view scheme, std::string_view other,
                                    const Setting& setting, Machine machine);
 
-/// The least bytes a parameter that say which coordinates are selected.
+/// The least bytes per parameter that tell which coordinates are selected.
 [[nodiscard]] double mask_entropy(double density);
 
-/// A step that has been measured, without compute.
+/// A measured step, without compute.
 struct Measured {
     std::string scheme;
     Setting setting;
@@ -83,10 +84,11 @@ struct Measured {
     double seconds;
     double delay = 0; ///< seconds that the network adds to each exchange
 };
-/// The measured step on another machine, over the link that it was measured on.
+/// The measured step on another machine, over the link on which it was measured.
 [[nodiscard]] double predicted(const Measured& row, Machine machine);
-/// The machine whose predictions are nearest to what was measured, by the squares of the relative errors.
-/// `overhead` is taken from `start`. Throws truestep::Error where the steps are too few or too much alike.
+/// The machine whose predictions are nearest to the measurements, by squares of relative errors.
+/// `overhead` is taken from `start`. Throws truestep::Error if the steps are too few or too
+/// similar.
 [[nodiscard]] Machine fit(std::span<const Measured> measured, const Machine& start);
 
 } // namespace truestep::model

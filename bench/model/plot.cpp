@@ -24,7 +24,7 @@ std::string Plot::svg() const {
     const Chart chart(box, across, upwards);
 
     std::string svg = label("letter", 8, 16, "start", title) + chart.axes(true);
-    // Names beside where the curves end.
+    // Names stand next to the ends of the curves.
     std::vector<const Curve*> names;
     std::vector<double> ends;
     for (const Curve& curve : curves) {

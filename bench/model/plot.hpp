@@ -12,7 +12,8 @@ struct Curve {
     bool points = false; ///< marks in place of a line
 };
 
-/// Curves over two logarithmic axes, as an SVG of its own that is readable on light and on dark pages.
+/// Curves over two logarithmic axes, as a standalone SVG that is readable on light and on dark
+/// pages.
 struct Plot {
     std::string title;
     std::string x_label;

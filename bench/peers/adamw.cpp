@@ -1,5 +1,5 @@
-// Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of the
-// parameters. Both moments are stored, of the shard alone.
+// Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of
+// the parameters. A rank stores both moments of its shard only.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -35,7 +35,7 @@ class AdamW final : public Peer {
         const auto s = scalars_of(hyper_, ranks, ++steps_, learning_rate);
         const auto by_owner = sizes_of(ranges_, sizeof(float));
         const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), size() * sizeof(float));
-        const float* mean = gradient.data(); // of one rank, as it is
+        const float* mean = gradient.data(); // a single rank's gradient is the mean
         if (ranks > 1) {
             communicator_
                 .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)

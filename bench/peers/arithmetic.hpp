@@ -13,7 +13,7 @@ using distributed::Scalars;
 
 using distributed::scalars_of;
 
-/// bf16: the upper half of an fp32 number, rounded to nearest even. Of finite numbers.
+/// Converts a finite number to bf16: the upper half of fp32, rounded to nearest even.
 inline std::uint16_t to_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);

@@ -1,6 +1,6 @@
-// The peers' references: SCAPE and the dense ones are the project's own, with what the peer does to the
-// bits on the way; the sparse ones stand here, all ranks in one loop, with sorting for selection. Those
-// that train in rounds: local_check.cpp.
+// The peers' references. SCAPE and the dense peers use the project's own references, with the
+// peer's changes to travelling bits. The sparse references are here: all ranks in one loop, with
+// selection by sorting. local_check.cpp has peers that train in rounds.
 #include "peers/check.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ reference::PerRank<float> per_rank(const Gradients& gradients) {
     return result;
 }
 
-/// Rounded to bf16, by searching for the neighbours in place of adding to the bits.
+/// Rounds to bf16 by searching for the neighbours instead of adding to the bits.
 float rounded_to_bf16(float value) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const float low = std::bit_cast<float>(bits & 0xffff'0000U);
@@ -112,7 +112,7 @@ class ScapeReference final : public Sequential {
     reference::scape::Scape<float> truestep_;
 };
 
-/// AdamS on the coordinates whose sums came, decay of all.
+/// AdamS on the coordinates whose sums were received; the decay applies to all.
 class LazyReference {
   public:
     LazyReference(problem::HyperParameters hyper, const std::vector<float>& start)
@@ -183,7 +183,7 @@ class TopKReference final : public Sequential {
     std::vector<std::vector<float>> e_;
 };
 
-/// What Ok-Topk computes, without regions: they decide who adds, not what comes out.
+/// Computes Ok-Topk without regions, which decide only who adds, not the result.
 class OkTopKReference final : public Sequential {
   public:
     OkTopKReference(const Setting& setting, int ranks, const std::vector<float>& start)

@@ -1,4 +1,4 @@
-// AdamS as it stands in distributed/, and SCAPE, behind the peers' interface.
+// AdamS and SCAPE of distributed/, behind the peers' interface.
 #include <utility>
 
 #include <truestep/distributed/scape/adams.hpp>
@@ -98,7 +98,7 @@ class UsingUp final : public Sparse {
     }
 
   private:
-    distributed::AlignedFloats given_; ///< in the place of one that its owner keeps
+    distributed::AlignedFloats given_; ///< a copy of a gradient that its owner keeps
 };
 
 } // namespace

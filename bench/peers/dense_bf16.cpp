@@ -1,6 +1,5 @@
-// Dense AdamS (section 3) whose gradients travel as bf16: half of the bytes on the way to the owners, who
-// add them in fp32. Owners keep their shard of the parameters as fp32; what the others get is that, or its
-// bf16.
+// Dense AdamS (section 3) with gradients that travel as bf16, half of the bytes, to owners that add
+// in fp32. Owners keep their shard of the parameters in fp32; others receive that, or its bf16.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -61,7 +60,7 @@ class DenseBf16 final : public Peer {
     }
 
   private:
-    static constexpr std::size_t block = 4096; ///< the mean of so many stays in the cache
+    static constexpr std::size_t block = 4096; ///< so many means stay in the cache
 
     void update(const distributed::Scalars& s, std::size_t begin, std::size_t count, float* w) {
         std::array<float, block> mean; // NOLINT: written before it is read

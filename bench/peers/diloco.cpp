@@ -1,7 +1,7 @@
-// DiLoCo with all that makes it cheap: ranks take AdamS steps by themselves; every H steps the owner of
-// each shard gets it from all, makes the outer step with Nesterov's momentum, and sends it back. The
-// momentum is its owner's alone. Since all begin a round with the same parameters, the mean of the drifts
-// is the mean of the models less those: no pass makes the drifts.
+// DiLoCo with all known savings. Ranks take AdamS steps by themselves. Every H steps each shard's
+// owner receives it from all ranks, makes the outer step with Nesterov's momentum, and sends it
+// back. Only the owner has the momentum. All begin a round with the same parameters, so the mean
+// drift is the mean of the models less these, and drifts need no pass.
 #include <cstddef>
 
 #include <truestep/distributed/kernels.hpp>
@@ -31,7 +31,7 @@ class DiLoCo final : public LocalPeer {
         const auto rule = hyper_.bias_correction == problem::BiasCorrection::momentum
                               ? distributed::InnerRule::adams_momentum
                               : distributed::InnerRule::adams;
-        // The first step of a round leaves theta alone, and spares it a copy.
+        // The first step of a round leaves theta unchanged, which saves a copy.
         const float* const x = inside_ ? x_.data() : theta_.data();
         const host::InnerStep vectors{gradient.data(), x,         m_.data(), nullptr,
                                       x_.data(),       m_.data(), nullptr};
@@ -47,7 +47,7 @@ class DiLoCo final : public LocalPeer {
             .start_all_to_all(Traffic::gradient, x_.data(), by_owner_, received_.data(), from_each)
             ->wait();
         float* const theta = theta_.data() + own_.begin;
-        float* const mean = x_.data() + own_.begin; // which has been sent
+        float* const mean = x_.data() + own_.begin; // its contents have been sent
         const auto s = scalars_of(hyper_, ranks, steps_, 0.0);
         host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), mean);
         for (std::size_t i = 0; i < before_.size(); ++i) {

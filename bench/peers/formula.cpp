@@ -1,4 +1,4 @@
-// What each peer sends, worked out from its settings.
+// The bytes that each peer sends, computed from its settings.
 #include <truestep/distributed/scape/mask_code.hpp>
 
 #include "model/meetings.hpp"
@@ -12,8 +12,8 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
     const auto me = static_cast<std::size_t>(rank);
     const auto d = static_cast<double>(setting.size);
     const auto share = static_cast<double>(shards(setting.size, ranks)[me].size());
-    constexpr double verdict = 16.0; // to each of the others, by those that check their gradients
-    // A reduce-scatter of what belongs to others, an all-gather of the own shard.
+    constexpr double verdict = 16.0; // to each other rank, for peers that check their gradients
+    // A reduce-scatter of the other ranks' shards, and an all-gather of the own one.
     const auto dense = [&](double gradient, double parameter) {
         return gradient * (d - share) + parameter * share * others;
     };
@@ -32,8 +32,8 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
         return 8 * k * others;
     if (kind == "ok-topk")
         return 2 * 8 * k * others / static_cast<double>(ranks);
-    // All forms of SCAPE: the payload to its owners, their mean back in fp32, and the mask of the own
-    // range.
+    // All forms of SCAPE: the payload to its owners, their mean back in fp32, and the mask of the
+    // own range.
     const bool unsharded = kind == "unsharded";
     const auto ranges = unsharded ? word_shards(setting.size, ranks) : shards(setting.size, ranks);
     double selected = 0;
@@ -49,7 +49,7 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
 }
 
 double formula_bytes(std::string_view name, const Setting& setting, int ranks) {
-    // Who meets sends all of its parameters, to each of those it meets.
+    // A worker sends all its parameters to each worker that it meets.
     if (name == "gasloc")
         return 2 * model::meetings(setting.law, ranks) * 4 * static_cast<double>(setting.size);
     double bytes = 0;

@@ -1,4 +1,4 @@
-// GASLoC as it stands in distributed/, behind the peers' interface.
+// GASLoC of distributed/, behind the peers' interface.
 #include <utility>
 
 #include <truestep/distributed/gasloc/worker.hpp>

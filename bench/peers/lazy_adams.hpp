@@ -11,7 +11,7 @@
 
 namespace truestep::peers {
 
-/// A coordinate of a sparse gradient, as it travels: 8 bytes.
+/// A coordinate of a sparse gradient as it travels: 8 bytes.
 struct Entry {
     std::uint32_t index;
     float value;
@@ -25,7 +25,7 @@ void for_each_bit(const distributed::Mask& mask, Index begin, Index end, const U
             use(word * 64 + std::countr_zero(bits));
 }
 
-/// The entries of a sparse sum over ranks, added as they come.
+/// A sparse sum over ranks, to which entries are added as they arrive.
 class SparseSum {
   public:
     explicit SparseSum(Index size) : sums_(static_cast<std::size_t>(size), 0.0F), touched_(size) {}
@@ -36,7 +36,7 @@ class SparseSum {
             touched_.set(entry.index);
         }
     }
-    /// Calls use(index, sum) for what has been added, ascending, and forgets it.
+    /// Calls use(index, sum) for each sum, ascending, and clears them.
     template <class Use>
     void take(const Use& use) {
         for_each_bit(touched_, 0, touched_.size(), [&](Index index) {
@@ -52,8 +52,9 @@ class SparseSum {
     distributed::Mask touched_;
 };
 
-/// AdamS (section 3) on a sparse mean gradient, as optimizers for sparse gradients do it: moments and
-/// directions of the coordinates that came, the decay of all. Every rank holds all of it.
+/// AdamS (section 3) on a sparse mean gradient, as usual in optimizers for sparse gradients:
+/// moments and directions only for received coordinates, decay for all. Every rank holds the whole
+/// state.
 class LazyAdamS {
   public:
     LazyAdamS(problem::HyperParameters hyper, std::span<const float> parameters);

@@ -1,4 +1,4 @@
-// The least that each kind of peer has to send, read and write, apart from the code that does it.
+// The least that each kind of peer has to send, read and write, independent of its code.
 #include "peers/limit.hpp"
 
 #include <algorithm>
@@ -10,11 +10,12 @@
 namespace truestep::peers {
 namespace {
 
-/// Bytes that tell k of n from every other k: log2 of how many there are, by Stirling's lgamma.
+/// Bytes that distinguish one selection of k out of n from all others: log2 of their number, by
+/// lgamma.
 double selection_bytes(Index size, Index count) {
     const auto n = static_cast<double>(size);
     const auto k = static_cast<double>(count);
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): only a sign is shared, which nobody reads
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): only a sign is shared, which is never read
     return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::numbers::ln2 / 8;
 }
 
@@ -30,14 +31,15 @@ double least_wire(std::string_view kind, const Setting& setting, int ranks) {
         return 4 * d * f;
     if (kind == "gasloc")
         return formula_bytes(kind, setting, ranks) / static_cast<double>(ranks);
-    // Each rank's own k of all coordinates, and where they are.
+    // Each rank's own k of all coordinates, and their indices.
     const Index k = count_at(setting.size, setting.density);
     const double entries = 4 * static_cast<double>(k) + selection_bytes(setting.size, k);
     if (kind == "topk-indices")
         return entries * others;
-    if (kind == "ok-topk") // to the owners, and of what they have added as many back
+    if (kind == "ok-topk") // to the owners, and as many sums back
         return 2 * entries * f;
-    // All forms of SCAPE: one mask, of which each rank makes its range; values there, and back in fp32.
+    // All forms of SCAPE: one mask, of which each rank makes its range; values to owners, and back
+    // in fp32.
     const double both_ways = kind == "scape-bf16" ? 2 + 4 : 4 + 4;
     double bytes = 0;
     for (const problem::Range& range :
@@ -48,14 +50,14 @@ double least_wire(std::string_view kind, const Setting& setting, int ranks) {
     return bytes * f;
 }
 
-/// Bytes a parameter.
+/// Bytes per parameter in one step.
 double least_memory(std::string_view kind, double ranks) {
     constexpr double read = 4;
     constexpr double write = 4;
     constexpr double both = read + write;
-    if (kind == "dense" || kind == "dense-bf16") // g, w; of the own share m, and w before it is written
+    if (kind == "dense" || kind == "dense-bf16") // g, w; of the own share m, and the old w
         return read + write + (both + read) / ranks;
-    if (kind == "dense-bf16-all") // the own share is kept as fp32 besides
+    if (kind == "dense-bf16-all") // the own share is also kept in fp32
         return read + write + (both + both) / ranks;
     if (kind == "adamw")
         return read + write + (both + both + read) / ranks;
@@ -63,15 +65,15 @@ double least_memory(std::string_view kind, double ranks) {
         return read + both + both;
     if (kind == "diloco" || kind == "gasloc") // g, m, x
         return read + both + both;
-    constexpr double masks = 2.0 / 8; // S_t read, the coming one written
+    constexpr double masks = 2.0 / 8; // S_t is read, the coming mask written
     return read + both + both + masks;
 }
 
-/// What ends a round, in bytes a parameter.
+/// Bytes per parameter at the end of a round.
 double least_memory_of_exchange(std::string_view kind, double ranks) {
-    if (kind == "diloco") // x, theta; of the own share theta before it is written, and the momentum
+    if (kind == "diloco") // x, theta; of the own share the old theta, and the momentum
         return 4 + 4 + (4 + 8) / ranks;
-    if (kind == "gasloc") // x; theta and the y before, both
+    if (kind == "gasloc") // x; theta and the previous y, both
         return 4 + 8 + 8;
     return 0;
 }

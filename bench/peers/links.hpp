@@ -10,7 +10,7 @@
 
 namespace truestep::peers {
 
-/// run_ranks() for peers: ranks are threads that reach each other in both ways.
+/// run_ranks() for peers: ranks are threads with a communicator and with peers.
 inline void run_linked(int ranks, const std::function<void(const Links&)>& function,
                        std::chrono::milliseconds timeout = distributed::default_timeout) {
     distributed::InProcessPeers group(ranks, timeout);

@@ -1,5 +1,5 @@
-// The references of the peers that train in rounds: GASLoC's is the project's own; DiLoCo's stands here,
-// all ranks in one loop, in the order and the words of its authors.
+// References of the peers that train in rounds. GASLoC's is the project's own. DiLoCo's is here:
+// all ranks in one loop, in the order and words of its authors.
 #include <utility>
 
 #include <truestep/reference/coefficients.hpp>
@@ -67,7 +67,7 @@ class GasLocReference final : public Sequential {
         : settings_(gasloc_settings(setting)), inner_steps_(setting.inner_steps), rank_(rank),
           gradients_(static_cast<std::size_t>(ranks)), reference_(settings_, ranks, vector_of(start)) {}
 
-    /// The reference makes whole rounds: between two it has nothing to show.
+    /// The reference makes whole rounds, so it has no result within one.
     std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         for (std::size_t rank = 0; rank < gradients.size(); ++rank)
             gradients_[rank].push_back(vector_of(gradients[rank]));

@@ -1,13 +1,19 @@
 // A balanced sparse all-reduce, written from the description in "Near-Optimal Sparse Allreduce for
-// Distributed Deep Learning" (Li and Hoefler, PPoPP 2022). On top of a residual, in each step:
-//   1. a rank selects what reaches its threshold, which is exact now and then and reused in between;
-//   2. the coordinates are split into P regions, one an owner, with borders such that the selected ones are
-//      spread evenly (made anew now and then, the mean of all ranks' wishes); entries go to their owners,
-//      who add them;
-//   3. owners keep the sums that reach the threshold of the sums, even them out if some have far more than
-//      others, and all gather the result;
-//   4. a rank's residual keeps all but what it selected and the result has.
-// How much anybody sends follows from the data, so sizes travel too: as agreement.
+// Distributed Deep Learning" (Li and Hoefler, PPoPP 2022). Each step works on top of a residual:
+//
+// 1. A rank selects the values that reach its threshold, which is computed exactly at intervals and
+// reused in between.
+//
+// 2. The coordinates are split into P regions, one for each owner. Borders spread the selected ones
+// evenly; they are recomputed at intervals, as the mean of all ranks' wishes. Entries go to their
+// owners, who add them.
+//
+// 3. Owners keep the sums that reach the threshold of the sums, even them out if some have far more
+// than others, and all gather the result.
+//
+// 4. A rank's residual keeps everything except what it selected and the result contains.
+//
+// The bytes depend on the data, so sizes travel, too, as agreement.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -62,7 +68,7 @@ class OkTopK final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_.parameters(); }
 
-    /// Its count of steps says when thresholds and regions are due again.
+    /// The count of steps tells when thresholds and regions are due again.
     [[nodiscard]] State state() override {
         State state = optimizer_.state();
         state.vectors["e"] = e_;
@@ -83,7 +89,7 @@ class OkTopK final : public Peer {
     }
 
   private:
-    /// What reaches the threshold, into own_ and entries_.
+    /// Selects what reaches the threshold, into own_ and entries_.
     void select(bool anew) {
         if (!anew) {
             reach();
@@ -100,10 +106,10 @@ class OkTopK final : public Peer {
         for_each_bit(own_, 0, size_, [&](Index index) {
             threshold_ = std::min(threshold_, std::abs(e_[static_cast<std::size_t>(index)]));
         });
-        reach(); // with what ties with it, as in the steps to come
+        reach(); // including ties, as in the next steps
     }
 
-    /// The exact threshold where more than k have been found: it is among them.
+    /// Computes the exact threshold if more than k were found, since it is among them.
     void narrow() {
         std::vector<float> magnitudes;
         magnitudes.reserve(entries_.size());
@@ -122,7 +128,7 @@ class OkTopK final : public Peer {
         for (std::size_t word = 0; word < own_.word_count(); ++word) {
             const std::size_t begin = word * 64;
             const std::size_t end = std::min(begin + 64, e_.size());
-            // A byte each first: this loop the compiler turns into vector instructions.
+            // One byte a value first, since the compiler vectorizes this loop.
             std::uint8_t reached[64] = {};
             for (std::size_t i = begin; i < end; ++i)
                 reached[i - begin] = static_cast<std::uint8_t>(std::abs(e_[i]) >= threshold_);
@@ -140,7 +146,8 @@ class OkTopK final : public Peer {
         }
     }
 
-    /// Borders: where this rank would cut to have as many entries in each region; then the mean of all.
+    /// Computes borders: where this rank would cut for equal numbers of entries, then the mean of
+    /// all ranks.
     void split() {
         std::vector<std::uint32_t> wishes(ranks_ - 1);
         for (std::size_t region = 1; region < ranks_; ++region)
@@ -158,7 +165,8 @@ class OkTopK final : public Peer {
         borders_.push_back(static_cast<std::uint32_t>(size_));
     }
 
-    /// Entries to their regions' owners; the sums of the own region, ascending, into part_.
+    /// Sends entries to their regions' owners; puts the sums of the own region, ascending, into
+    /// part_.
     void reduce() {
         std::vector<std::uint32_t> counts(ranks_);
         for (std::size_t region = 0, at = 0; region < ranks_; ++region) {
@@ -182,7 +190,7 @@ class OkTopK final : public Peer {
         });
     }
 
-    /// The k-th largest of all sums, exactly: all gather all values.
+    /// Computes the k-th largest of all sums exactly: all ranks gather all values.
     void threshold_of_sums() {
         const auto counts = gather_counts();
         std::vector<float> mine;
@@ -197,8 +205,8 @@ class OkTopK final : public Peer {
         sum_threshold_ = kth_largest(all, k_);
     }
 
-    /// For the next step, from what all ranks have by now: of a result that is too large its k-th largest,
-    /// which costs no exchange.
+    /// Adjusts the threshold for the next step, from what all ranks know now. If the result is too
+    /// large, its k-th largest value needs no exchange.
     void mend_threshold() {
         if (!off(result_.size(), k_))
             return;
@@ -219,7 +227,7 @@ class OkTopK final : public Peer {
         return *kth;
     }
 
-    /// All owners' parts, evened out first if that is worth it, into result_.
+    /// Gathers all owners' parts into result_, after evening them out if that pays off.
     void gather() {
         auto counts = gather_counts();
         const std::size_t total = std::reduce(counts.begin(), counts.end(), std::size_t{0});
@@ -231,7 +239,8 @@ class OkTopK final : public Peer {
             ->wait();
     }
 
-    /// The parts stand one after the other; cut them anew into P equal ones. All know who has what.
+    /// Cuts the parts, which lie one after the other, anew into P equal ones. All ranks know who
+    /// has what.
     void even_out(std::vector<std::uint32_t>& counts, std::size_t total) {
         std::vector<std::size_t> now(1, 0);
         std::vector<std::size_t> then(1, 0);
@@ -277,7 +286,7 @@ class OkTopK final : public Peer {
     LazyAdamS optimizer_;
     std::vector<float> e_;
     Mask none_;
-    Mask own_;                           ///< what this rank selected
+    Mask own_;                           ///< what this rank has selected
     std::vector<Entry> entries_;         ///< the same, with values
     std::vector<std::uint32_t> borders_; ///< of the regions
     std::vector<Entry> received_;

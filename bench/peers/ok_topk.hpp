@@ -2,18 +2,19 @@
 
 #include <truestep/problem/layout.hpp>
 
-// What the peer and its reference have to agree on: the constants of the published algorithm, and of ours
-// where it leaves them open.
+// Constants on which the peer and its reference agree: the published algorithm's, and ours where it
+// leaves them open.
 
 namespace truestep::peers::ok_topk {
 
-/// Thresholds and regions are made anew every so many steps, and reused in between.
+/// Steps after which thresholds and regions are recomputed.
 constexpr problem::Index period = 32;
-/// A selection that is off k by more than this share is mended: the local one is made anew; the threshold
-/// of the sums becomes what it should have been, or where too few came is lowered. (ours)
+/// A selection that differs from k by more than this share is corrected. The local threshold is
+/// recomputed. The threshold of the sums becomes what it should have been, or is lowered if too few
+/// came. (ours)
 constexpr double tolerance = 0.25;
 constexpr float nudge = 1.1F;
-/// The owners' parts of the result are evened out when the largest exceeds the mean by this factor.
+/// The owners' parts of the result are evened out if the largest exceeds the mean by this factor.
 constexpr double imbalance = 4.0;
 
 } // namespace truestep::peers::ok_topk

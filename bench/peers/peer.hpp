@@ -23,8 +23,7 @@ using problem::Index;
 
 class LocalPeer;
 
-/// What one rank of a peer goes on from: vectors and whole numbers, by the names that its kind has for
-/// them.
+/// The state from which one rank of a peer continues: vectors and integers, named by its kind.
 struct State {
     std::map<std::string, std::vector<float>> vectors;
     std::map<std::string, std::vector<std::uint64_t>> words;
@@ -34,43 +33,43 @@ struct State {
     friend bool operator==(const State&, const State&) = default;
 };
 
-/// These of it. Throws truestep::Error if there are not so many.
+/// The named values of a state. Throws truestep::Error if their number differs.
 [[nodiscard]] const std::vector<float>& values_in(const State& state, const std::string& name,
                                                   std::size_t size);
 [[nodiscard]] const std::vector<std::uint64_t>& words_in(const State& state, const std::string& name,
                                                          std::size_t size);
-/// One whole number.
+/// A single integer of a state.
 [[nodiscard]] Index count_in(const State& state, const std::string& name);
 
-/// One rank of an optimizer that a user might run in place of SCAPE. All ranks call the same functions in
-/// the same order.
+/// One rank of an optimizer that a user might run instead of SCAPE. All ranks call the same
+/// functions in the same order.
 class Peer {
   public:
     virtual ~Peer() = default;
 
     /// Takes a step with this rank's gradient.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
-    /// The same of a kind that uses gradients up: afterwards it has other memory, as large, whose values
-    /// mean nothing. The others only read it.
+    /// The same for kinds that consume the gradient: afterwards `gradient` has other memory of the
+    /// same size, with meaningless values. Other kinds only read it.
     virtual void step_using_up(distributed::AlignedFloats& gradient, double learning_rate) {
         step(gradient, learning_rate);
     }
-    /// Waits for what the last step has left on its way.
+    /// Waits for exchanges that the last step has started.
     virtual void finish() {}
-    /// What the next gradient is to be taken at.
+    /// The parameters at which the next gradient is computed.
     [[nodiscard]] virtual std::span<const float> parameters() const = 0;
 
-    /// What the next steps depend on, between two rounds. All ranks ask.
+    /// The state on which the next steps depend, between two rounds. All ranks call it.
     [[nodiscard]] virtual State state() = 0;
-    /// Goes on from there: on all ranks, each with what its own had, of the same kind with the same
+    /// Continues from a state. All ranks call it, each with its own state, of the same kind and
     /// setting. Throws truestep::Error if it is of another kind or size.
     virtual void restore(const State& state) = 0;
 
-    /// Of those whose ranks train by themselves between two exchanges: the peer as such a one.
+    /// The peer as a LocalPeer, if its ranks train by themselves between two exchanges.
     [[nodiscard]] virtual LocalPeer* local() { return nullptr; }
 };
 
-/// A peer of which every H-th step ends a round with an exchange, and no other sends anything.
+/// A peer in which every H-th step ends a round with an exchange, and other steps send nothing.
 class LocalPeer : public Peer {
   public:
     explicit LocalPeer(Index inner_steps) : inner_steps_(inner_steps) {}
@@ -82,8 +81,8 @@ class LocalPeer : public Peer {
     }
     [[nodiscard]] LocalPeer* local() final { return this; }
 
-    /// What step() is made of. Whoever times them apart calls these alone, with as many steps in a round
-    /// as it likes.
+    /// The parts of step(). Code that times them calls only these, with any number of steps in a
+    /// round.
     virtual void inner_step(std::span<const float> gradient, double learning_rate) = 0;
     virtual void end_round() = 0;
 
@@ -98,16 +97,16 @@ struct Setting {
     problem::HyperParameters hyper{};
     Index inner_steps = 30;                                 ///< H, of the local ones
     problem::gasloc::Law law = problem::gasloc::Law::pairs; ///< of gasloc
-    /// Of scape: falls from 1 to the density, geometrically, over so many steps.
+    /// For scape: the density falls from 1 geometrically over so many steps.
     Index density_warm_up = 0;
     std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
     int threads = 1;                        ///< that share a rank's passes, of those that have them
 };
 
-/// What the number behind a peer's name means: "scape:0.1", "diloco:30".
+/// The meaning of the number in a peer's name: "scape:0.1", "diloco:30".
 enum class Number : std::uint8_t { none, density, inner_steps };
 
-/// A kind of peer, and what is known of it beforehand.
+/// A kind of peer, and its known properties.
 struct Kind {
     std::string_view name;
     Number number;
@@ -121,7 +120,7 @@ struct Kind {
 [[nodiscard]] std::span<const Kind> kinds();
 /// Throws truestep::Error that lists the names.
 [[nodiscard]] const Kind& kind_of(std::string_view name);
-/// The steps of a round: H of the local ones, else 1.
+/// The steps of a round: H for local peers, else 1.
 [[nodiscard]] Index inner_steps(const Kind& kind, const Setting& setting);
 
 /// A peer as a user writes it, NAME or NAME:NUMBER.
@@ -129,10 +128,10 @@ struct Choice {
     const Kind* kind = nullptr;
     Setting setting;
 };
-/// Throws truestep::Error, one line, for a number that the kind does not have or does not allow.
+/// Throws truestep::Error, one line, for a number that the kind lacks or does not allow.
 [[nodiscard]] Choice parse(std::string_view text, Index size);
 
-/// How a rank reaches the others: all at once, and each by itself.
+/// How a rank reaches the others: all together, and each by itself.
 struct Links {
     Communicator& all;
     distributed::Peers& each;
@@ -142,12 +141,13 @@ struct Links {
 [[nodiscard]] std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting,
                                               const Links& links, std::span<const float> parameters);
 
-/// What a rank sends to others in a round that is not the first, from d, P and the kind's number alone: the
-/// kinds' own formulas, written down apart from the code that sends. Where the size is not fixed, what is
-/// sent if every selection takes exactly k, without exchanges of sizes. Of gasloc the mean over ranks and
-/// rounds: who meets fewer than others changes from round to round.
+/// Bytes that a rank sends in a later round, from d, P and the kind's number alone: formulas that
+/// are independent of the code that sends. If the size varies, it is what would be sent if every
+/// selection took exactly k, without exchanges of sizes. For gasloc, the mean over ranks and
+/// rounds, since the number of meetings varies.
 [[nodiscard]] double formula_bytes(std::string_view name, const Setting& setting, int ranks, int rank);
-/// The same of all ranks together: a whole number, but of the law exponential, whose rounds differ.
+/// The same for all ranks together: an integer, except for the law exponential, whose rounds
+/// differ.
 [[nodiscard]] double formula_bytes(std::string_view name, const Setting& setting, int ranks);
 
 } // namespace truestep::peers

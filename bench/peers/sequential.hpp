@@ -12,15 +12,15 @@ namespace truestep::peers {
 
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
 
-/// All ranks' steps at once, plain and slow: what a peer is held against.
+/// All ranks' steps at once, plain and slow: the reference of a peer.
 class Sequential {
   public:
     virtual ~Sequential() = default;
-    /// The parameters after it; nothing where they are not known yet.
+    /// Returns the parameters after the step; nothing if they are not known yet.
     virtual std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) = 0;
 };
 
-/// Those whose parameters differ by rank give those of `rank`.
+/// If parameters differ by rank, `rank` chooses whose are returned.
 std::unique_ptr<Sequential> make_diloco_reference(const Setting&, int ranks, int rank,
                                                   const std::vector<float>& start);
 std::unique_ptr<Sequential> make_gasloc_reference(const Setting&, int ranks, int rank,

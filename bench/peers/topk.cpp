@@ -1,6 +1,6 @@
-// Top-k with indices, as gradient-compression hooks do it: what is not sent stays in a residual (error
-// feedback), each rank takes the top k of its own sum, all gather all ranks' values and indices, and each
-// adds them. The masks differ, so what a rank receives grows with P.
+// Top-k with indices, as in gradient-compression hooks. Unsent values stay in a residual (error
+// feedback). Each rank takes the top k of its own sum, all gather all ranks' values and indices,
+// and each adds them. The masks differ, so what a rank receives grows with P.
 #include <cstddef>
 
 #include <truestep/distributed/kernels.hpp>
@@ -52,7 +52,7 @@ class TopK final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_.parameters(); }
 
-    /// Without the hint to the selection, which changes its time alone.
+    /// Leaves out the selection's hint, which changes only its time.
     [[nodiscard]] State state() override {
         State state = optimizer_.state();
         state.vectors["e"] = e_;

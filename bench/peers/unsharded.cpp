@@ -1,9 +1,9 @@
-// SCAPE as its authors' code has it where the optimizer is not sharded: the residual, the moment and the
-// parameters in full length on every rank, one pass after the other, an all-reduce of the values packed on
-// the mask, and masks as bitmaps, one bit a parameter. The same bits as SCAPE, at other costs.
+// SCAPE as in its authors' code for an unsharded optimizer: residual, moment and parameters in full
+// length on every rank, one pass after the other, an all-reduce of the values packed on the mask,
+// and masks as bitmaps, one bit a parameter. The same bits as SCAPE, at other costs.
 //
-// The all-reduce is a reduce-scatter in rank order and an all-gather: as many bytes as a ring's, and the
-// same transport as everybody's here.
+// The all-reduce is a reduce-scatter in rank order and an all-gather: as many bytes as a ring's,
+// over the transport of all peers here.
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -43,11 +43,11 @@ class Unsharded final : public Peer {
     Unsharded(const Unsharded&) = delete;
     Unsharded& operator=(const Unsharded&) = delete;
 
-    /// An exchange is waited for, whatever happened: its buffers are about to go.
+    /// Waits for the exchange in any case, since its buffers are about to go.
     ~Unsharded() override {
         try {
             finish();
-        } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+        } catch (...) { // NOLINT(bugprone-empty-catch): the ranks know of the error already
         }
     }
 
@@ -84,7 +84,7 @@ class Unsharded final : public Peer {
                  {"next", words_of(coming_)}}};
     }
     void restore(const State& state) override {
-        finish(); // what is on its way would arrive over what is restored
+        finish(); // else the open exchange would overwrite the restored state
         w_ = values_in(state, "w", w_.size());
         m_ = values_in(state, "m", m_.size());
         e_ = values_in(state, "e", e_.size());
@@ -102,13 +102,13 @@ class Unsharded final : public Peer {
         if (own.size() > 0)
             host::Selector::select(own.begin, own.end, count_at(own.size(), density_), e_.data(), none_,
                                    nullptr, coming_, hint_);
-        // Ranges begin at whole words, so the parts of the bitmap stand where they belong.
+        // Ranges begin at whole words, so the parts of the bitmap arrive in their places.
         auto* const bytes = reinterpret_cast<std::byte*>(coming_.words());
         mask_exchange_ =
             communicator_.start_all_gather(Traffic::mask, bytes + own.begin / 8, bytes, mask_sizes_);
     }
 
-    /// The payload becomes M, on all ranks.
+    /// Exchanges the payload, which becomes M, on all ranks.
     void exchange(const distributed::Scalars& s) {
         const problem::Range own = counts_[me()];
         const auto by_owner = sizes_of(counts_, sizeof(float));

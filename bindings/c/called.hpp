@@ -1,4 +1,4 @@
-// Communicators and peers may consist of the caller's own functions; this starts them and waits for them.
+// Starts functions that the caller provides for communicators and peers, and waits for them.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace truestep::abi {
 
-/// Something that the caller's functions have started. It is waited for once, whatever happens: its memory
-/// is about to go.
+/// An action that the caller's functions have started. It is always waited for once, since its
+/// memory is about to go.
 template <class Functions>
 class Called {
   public:
-    /// `start` puts it into its argument, or does not return 0. `what` is not started then; else `waited`
-    /// may fail.
+    /// `start` sets its argument, or returns an error, with which `what` did not start. `waited`
+    /// names the wait, which may fail.
     template <class Start>
     Called(const Functions& functions, const std::string& what, std::string waited, const Start& start)
         : functions_(functions), waited_for_(std::move(waited)) {
@@ -55,7 +55,7 @@ class Called {
     bool come_ = false;
 };
 
-/// `name`: the struct's. Throws truestep::Error.
+/// Checks a struct of the caller's functions; `name` is the struct's. Throws truestep::Error.
 template <class Functions>
 void check_place(const Functions& functions, const std::string& name) {
     need_size(functions.struct_size, sizeof functions, name.c_str());

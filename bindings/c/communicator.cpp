@@ -65,7 +65,7 @@ class CalledCommunicator final : public distributed::Communicator {
             functions_.progress(functions_.self);
     }
 
-    // There is nobody to tell: a rank that fails leaves, and the caller's own exchanges notice.
+    // There is no callback for this: a failing rank leaves, and the caller's own exchanges notice.
     void abort(const std::string&) noexcept override {}
 
   private:

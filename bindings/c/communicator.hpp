@@ -22,12 +22,12 @@ struct truestep_group {
 
 namespace truestep::abi {
 
-/// A rank's place in a group, which it is given once.
+/// Takes a rank's place in a group, which is given out once.
 template <class Take>
 [[nodiscard]] auto place_of(const Take& take) {
     try {
         return take();
-    } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
+    } catch (const std::logic_error& error) { // the rank is not in the group, or was given out before
         throw Error(error.what());
     }
 }

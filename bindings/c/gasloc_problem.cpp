@@ -18,9 +18,9 @@ namespace truestep::abi {
 namespace {
 
 using Problem = truestep_gasloc_problem;
-/// ROUND:A:B:WEIGHT, with commas between.
+/// Parses ROUND:A:B:WEIGHT, with commas between.
 std::vector<problem::gasloc::Graph> edges(const std::string& text) {
-    constexpr problem::gasloc::Index most_rounds = 1'000'000; // that are worth being written down
+    constexpr problem::gasloc::Index most_rounds = 1'000'000; // more would not be written as text
     std::vector<problem::gasloc::Graph> graphs;
     for (const std::string& entry : split(text, ',')) {
         const std::vector<std::string> fields = split(entry, ':');

@@ -21,7 +21,7 @@ namespace truestep::abi {
 
 namespace {
 
-/// What has been given of a round, one vector after the other.
+/// The recorded vectors of a round, one after the other.
 struct RecordedRound {
     std::vector<double> learning_rates;
     std::vector<std::vector<std::vector<float>>> gradients;             ///< by rank and inner step
@@ -48,7 +48,7 @@ std::string of_round(std::size_t index) {
     return "recorder: round " + std::to_string(index + 1);
 }
 
-/// Which inner step's gradient a name is; 0: none's.
+/// The inner step whose gradient has this name; 0 if none has.
 std::size_t inner_step_of(const std::string& name) {
     constexpr std::string_view prefix = "gradient.";
     return name.starts_with(prefix) ? number<std::size_t>("gradient", name.substr(prefix.size())) : 0;
@@ -98,7 +98,7 @@ void add_vector(truestep_gasloc_recorder& recorder, const std::string& name, int
                     "; give it once");
 }
 
-/// Inner steps are as many as there are gradients.
+/// There are as many inner steps as gradients.
 Config config_of(const truestep_gasloc_recorder& recorder) {
     const truestep_gasloc_problem& problem = recorder.problem;
     Config config{problem.settings, problem.workers, problem.layout, 0, {}};
@@ -118,7 +118,7 @@ Config config_of(const truestep_gasloc_recorder& recorder) {
     return config;
 }
 
-/// Is it there, of every rank and in every round? Throws where it is there of some.
+/// Whether every rank has recorded it in every round. Throws if only some have.
 bool is_recorded(const truestep_gasloc_recorder& recorder, const std::string& name) {
     const auto ranks_in = [&](const RecordedRound& round) {
         const auto found = round.results.find(name);
@@ -136,7 +136,7 @@ bool is_recorded(const truestep_gasloc_recorder& recorder, const std::string& na
 
 void write_round(trace::Writer& writer, const trace::Schema& schema, const RecordedRound& round) {
     writer.begin_step();
-    // Step by step, and of each all ranks.
+    // Step by step, with all ranks of each.
     for (const trace::Kind& kind : schema.inputs)
         for (std::size_t rank = 0; rank < round.gradients.size(); ++rank)
             if (const auto h = static_cast<std::size_t>(kind.part); h <= round.gradients[rank].size())

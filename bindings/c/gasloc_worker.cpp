@@ -21,7 +21,7 @@ struct truestep_gasloc_worker {
     truestep::problem::gasloc::Index rounds = 0;
     bool ended = false;                               ///< by a round that failed
     std::vector<float> gathered{};                    ///< a gradient that came in pieces
-    truestep::distributed::gasloc::State looked_at{}; ///< by whoever looked last
+    truestep::distributed::gasloc::State looked_at{}; ///< at the last look
 };
 
 namespace truestep::abi {
@@ -31,7 +31,7 @@ namespace {
 using distributed::gasloc::State;
 using distributed::gasloc::Worker;
 
-/// One that may begin anew.
+/// The worker, which may begin a round. Throws if a failed round has ended it.
 truestep_gasloc_worker& going_on(truestep_gasloc_worker* worker) {
     if (need(worker, "worker").ended)
         throw Error("the worker has ended in a round that failed; make another, over other peers");
@@ -47,7 +47,7 @@ truestep_peers peers_for(const truestep_gasloc_problem& problem, const truestep_
     return peers;
 }
 
-/// Where it cannot be had, what there is stays.
+/// If it fails, the present state stays.
 void begin(truestep_gasloc_worker& handle, State state) {
     const problem::gasloc::Index rounds = state.rounds;
     if (handle.worker)
@@ -72,7 +72,7 @@ std::unique_ptr<truestep_gasloc_worker> make_worker(const truestep_gasloc_proble
 }
 
 distributed::gasloc::Round make_round(truestep_gasloc_worker& handle) {
-    // Unless it returns: whoever has waited in vain knows less than its neighbours.
+    // Remains true if round() throws: a worker that waited in vain knows less than its neighbours.
     handle.ended = true;
     distributed::gasloc::Round round = handle.worker->round();
     handle.rounds = round.number;

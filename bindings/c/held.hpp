@@ -9,12 +9,12 @@
 
 #include "spool.hpp"
 
-/// What a recorder holds of the vectors that it is given.
+/// Which part of the given vectors a recorder stores.
 namespace truestep::abi {
 
 [[nodiscard]] std::vector<float> cut(std::span<const float> whole, const std::vector<problem::Range>& held);
 
-/// A vector, or bits, of the whole model, whose size is given, or what is held of it alone.
+/// Stores a vector, or bits. Given is the whole model, of size `whole`, or only the held ranges.
 [[nodiscard]] Spool::Place put(Spool& spool, std::span<const truestep_values> given,
                                const std::vector<problem::Range>& held, problem::Index whole, bool is_mask,
                                const std::string& what);

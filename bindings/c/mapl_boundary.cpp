@@ -66,14 +66,14 @@ void begin_mapl_step(truestep_mapl_boundary& boundary) {
     boundary.batches = {};
 }
 
-/// One of a caller that knows no codewords ends before them, and is whole where there are none.
+/// A caller that knows no codewords passes a shorter struct, which suffices if there are none.
 void need_mapl_state(const problem::mapl::Settings& settings, const truestep_mapl_state& state) {
     if (problem::mapl::quantizes(settings) ||
         state.struct_size != offsetof(truestep_mapl_state, micro_batches))
         need_size(state.struct_size, sizeof(truestep_mapl_state), "truestep_mapl_state");
 }
 
-/// A whole new boundary, which may fail before anything of an old one has changed.
+/// Makes a new boundary. If that fails, an old one is unchanged.
 truestep_mapl_boundary made_mapl(const problem::mapl::Settings& settings, const MaplForm* form,
                                  const truestep_mapl_state& state) {
     need_mapl_state(settings, state);

@@ -12,7 +12,7 @@
 #include "mapl_settings.hpp"
 #include "outcome.hpp"
 
-/// Both sides of a boundary, by number: TRUESTEP_MAPL_SENDER and TRUESTEP_MAPL_RECEIVER.
+/// Both sides of a boundary, indexed by TRUESTEP_MAPL_SENDER and TRUESTEP_MAPL_RECEIVER.
 struct truestep_mapl_boundary {
     truestep::problem::mapl::Settings settings{};
     const truestep::abi::MaplForm* form = nullptr;
@@ -21,9 +21,9 @@ struct truestep_mapl_boundary {
     truestep::distributed::mapl::Floats m{};
     std::array<truestep::distributed::mapl::Floats, 2> rows{}; ///< P
     std::array<truestep::distributed::mapl::Floats, 2>
-        parts{}; ///< of the gradient of A, of the step that goes on
+        parts{};                                             ///< of the gradient of A, of the current step
     std::array<truestep::problem::mapl::Index, 2> batches{}; ///< that have come back in it
-    truestep::abi::MaplCodewords codewords{};                ///< which no step ends
+    truestep::abi::MaplCodewords codewords{};                ///< not affected by the end of a step
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings.rank); }
@@ -34,13 +34,14 @@ struct truestep_mapl_boundary {
 
 namespace truestep::abi {
 
-/// TRUESTEP_MAPL_SENDER or TRUESTEP_MAPL_RECEIVER. Throws truestep::Error for what is neither.
+/// Checks the side. Throws truestep::Error if it is neither TRUESTEP_MAPL_SENDER nor
+/// TRUESTEP_MAPL_RECEIVER.
 [[nodiscard]] std::size_t mapl_side(int32_t side);
 
-/// A micro-batch through one side, as truestep.h has it.
+/// Passes a micro-batch through one side, as truestep.h describes.
 class MaplPass {
   public:
-    /// Throws truestep::Error if the ids are none of this boundary's.
+    /// Throws truestep::Error for ids that do not belong to this boundary.
     MaplPass(truestep_mapl_boundary* boundary, int side, const int64_t* ids, int64_t tokens);
 
     void compress(const truestep_values* x, const truestep_values* anchor, float* q, float* z) const;
@@ -56,18 +57,18 @@ class MaplPass {
     [[nodiscard]] distributed::mapl::SideMatrices matrices(const float* anchor) const;
     [[nodiscard]] std::span<const float> given(const truestep_values* values, std::size_t columns,
                                                Floats& room, const char* what) const;
-    /// The same, and all of it finite.
+    /// The same values, checked to be finite.
     [[nodiscard]] std::span<const float> finite(const truestep_values* values, std::size_t columns,
                                                 Floats& room, const char* what) const;
     [[nodiscard]] std::span<const float> anchor_of(const truestep_values* anchor, Floats& room) const;
-    /// Z or dZ that was made of what was given.
+    /// Checks the Z or dZ that was made from `given`.
     void check_made(const float* made, const char* what, std::span<const float> given, const char* given_as,
                     std::span<const float> anchor = {}) const;
-    /// To what of it travels.
+    /// Rounds Z or dZ to the values that travel.
     void round_payload(float* made, const char* what) const;
     void check_result(const float* result, std::size_t columns, const char* what,
                       std::span<const float> anchor = {}) const;
-    /// A gradient may come back now, and be added to that of the anchor.
+    /// Checks that a gradient may come back now, and be added to the anchor's.
     void check_backward(int64_t step, const float* anchor_gradient) const;
     void has_come_back() const { ++boundary_.batches[side_]; }
 

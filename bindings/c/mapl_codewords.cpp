@@ -38,7 +38,7 @@ distributed::mapl::Floats mapl_codebooks(const problem::mapl::Settings& settings
     return {all.begin(), all.end()};
 }
 
-/// Whose copies of what both have are the later ones.
+/// The side whose copies of common data are newer.
 std::size_t side_that_is_ahead(const MaplCodewords& of) {
     const auto [sender, receiver] = of.through;
     if (std::min(sender, receiver) > of.before && sender != receiver)
@@ -65,7 +65,7 @@ void must_have_codewords(const truestep_mapl_boundary& boundary, const char* cal
                     "with codewords, or leave this call out");
 }
 
-/// So that no number of values or bits overflows.
+/// Limits tokens so that no number of values or bits overflows.
 std::size_t mapl_tokens(const problem::mapl::Settings& settings, int64_t tokens) {
     const int64_t most =
         std::numeric_limits<int64_t>::max() / (settings.rank * settings.quantization.rounds * 64);
@@ -185,7 +185,7 @@ int64_t truestep_mapl_boundary_message_bytes(const truestep_mapl_boundary* bound
     try {
         const std::size_t some = mapl_tokens(boundary->settings, tokens);
         return static_cast<int64_t>(mapl_message_bytes(boundary->settings, some));
-    } catch (const std::exception&) { // so many cannot be
+    } catch (const std::exception&) { // more than memory can hold
         return 0;
     }
 }

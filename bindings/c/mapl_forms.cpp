@@ -157,7 +157,7 @@ class ReferenceMapl final : public MaplForm {
     }
 
   private:
-    /// The reference knows both sides of a boundary; here either is the one that is asked.
+    /// The reference knows both sides of a boundary; here it gets the requested side as either.
     static reference::mapl::Boundary<float> of(const Side& side) {
         const reference::mapl::Anchor<float> anchor{mapl_matrix(side.anchor, side.vocabulary, side.rank),
                                                     mapl_matrix(side.rows, side.rank, side.width)};

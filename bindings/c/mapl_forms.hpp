@@ -11,8 +11,8 @@
 namespace truestep::abi {
 
 /// The arithmetic of a boundary, in one of its two forms. The functions are those of
-/// truestep/distributed/mapl/passes.hpp, truestep/distributed/mapl/codec.hpp and
-/// truestep/distributed/mapl/spel_step.hpp; no form checks anything.
+/// truestep/distributed/mapl/passes.hpp, codec.hpp and spel_step.hpp in the same folder. Neither
+/// form checks anything.
 class MaplForm {
   public:
     using Side = distributed::mapl::SideMatrices;
@@ -22,9 +22,9 @@ class MaplForm {
     virtual void compress(const Side& side, Ids ids, const float* x, float* q, float* z) const = 0;
     virtual void compress_gradient(const Side& side, std::size_t tokens, const float* g,
                                    float* dz) const = 0;
-    /// What of Z or dZ travels in 16 bits, of finite values.
+    /// Rounds finite values of Z or dZ to those that travel in 16 bits.
     virtual void round_to_bf16(std::span<float> values) const = 0;
-    /// Indices of codewords for Z; `learned` goes on.
+    /// Encodes Z as indices of codewords, and updates `learned`.
     virtual std::vector<problem::mapl::Word> encode(const problem::mapl::Settings& settings,
                                                     std::span<const float> z,
                                                     std::span<const float> codebooks,
@@ -39,12 +39,12 @@ class MaplForm {
                              float* part, float* anchor_gradient) const = 0;
     virtual void add_receivers(const Side& side, Ids ids, const float* z, const float* g, float* part,
                                float* anchor_gradient) const = 0;
-    /// False, and nothing changed, if anything that it would make is not finite.
+    /// Returns false, and changes nothing, if a result would not be finite.
     virtual bool step(const problem::mapl::Settings& settings, std::span<const float> gradient, double rate,
                       distributed::mapl::Floats& a, distributed::mapl::Floats& m) const = 0;
 };
 
-/// distributed/mapl's, and reference/mapl's.
+/// The forms of distributed/mapl and of reference/mapl.
 [[nodiscard]] const MaplForm& optimized_mapl();
 [[nodiscard]] const MaplForm& reference_mapl();
 

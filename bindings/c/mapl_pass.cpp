@@ -69,7 +69,7 @@ void MaplPass::check_result(const float* result, std::size_t columns, const char
 
 void MaplPass::check_made(const float* made, const char* what, std::span<const float> given,
                           const char* given_as, std::span<const float> anchor) const {
-    // What is not finite goes through to what is made (passes.hpp), so that this alone is looked at.
+    // Non-finite inputs make non-finite results (passes.hpp), so checking these suffices.
     if (!distributed::mapl::all_finite({made, ids_.size() * boundary_.rank()}))
         must_be_finite(given, given_as);
     check_result(made, boundary_.rank(), what, anchor);

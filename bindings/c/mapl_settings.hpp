@@ -4,13 +4,13 @@
 
 namespace truestep::abi {
 
-/// What `settings` of truestep_mapl_boundary_create says.
+/// The settings in the text that truestep_mapl_boundary_create takes.
 struct MaplSettings {
-    problem::mapl::Settings boundary{.width = 0, .rank = 0}; ///< which have to be given
+    problem::mapl::Settings boundary{.width = 0, .rank = 0}; ///< which must be given
     bool reference = false;
 };
 
-/// Throws truestep::Error for what is no setting, and for a boundary that cannot be.
+/// Throws truestep::Error for unknown settings, and for an impossible boundary.
 [[nodiscard]] MaplSettings parse_mapl_settings(const char* text);
 
 } // namespace truestep::abi

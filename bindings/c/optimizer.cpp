@@ -22,10 +22,10 @@ struct truestep_optimizer {
     std::unique_ptr<truestep::distributed::scape::Scape> optimizer;
     std::vector<float> gathered; ///< a gradient that came in pieces
     truestep::distributed::AlignedFloats
-        used_up;                 ///< room for one that a step may write into; empty until asked for
-    std::vector<float> bucketed; ///< one that comes in buckets; it stands as it is until the step
+        used_up;                 ///< memory that a step may write into; empty until requested
+    std::vector<float> bucketed; ///< one that comes in buckets, complete at the step
     bool in_buckets = false;     ///< since the last step
-    std::vector<float> moment;   ///< in full length, for whoever looked last
+    std::vector<float> moment;   ///< in full length, at the last look
 };
 
 namespace truestep::abi {
@@ -84,8 +84,8 @@ std::span<const float> gradient_of(truestep_optimizer& handle, const truestep_va
                   handle.gathered, "gradient");
 }
 
-/// Makes ready what a step, or a bucket of it, takes. Where this rank alone cannot, its error ends the step
-/// on all ranks: the others would wait for it.
+/// Prepares a step, or a bucket of it. If only this rank fails, its error ends the step on all
+/// ranks, which would otherwise wait for it.
 template <class Prepare, class Refuse>
 auto prepared_or(truestep_optimizer& handle, const Prepare& prepare, const Refuse& refuse) {
     try {
@@ -112,13 +112,13 @@ auto prepared(truestep_optimizer& handle, double learning_rate, const Prepare& p
         [&](const char* fault) { handle.optimizer->refuse_step(fault); });
 }
 
-/// Zeros at first.
+/// Memory for a gradient, initially zeros.
 distributed::AlignedFloats& gradient_room(truestep_optimizer& handle) {
     handle.used_up.resize(static_cast<std::size_t>(handle.optimizer->problem().layout.size()));
     return handle.used_up;
 }
 
-/// The values of these tensors, to where they stand in the gradient.
+/// Copies the values of these tensors to their places in the gradient.
 void place(truestep_optimizer& handle, std::span<const std::size_t> tensors,
            std::span<const truestep_values> given) {
     const problem::Layout& layout = handle.optimizer->problem().layout;
@@ -148,7 +148,7 @@ void bucket(truestep_optimizer& handle, const std::size_t* first, std::size_t te
                 need(first, "tensors");
             place(handle, tensors, pieces(values, count, "values"));
         },
-        // A bucket without tensors is one that all ranks refuse.
+        // All ranks refuse a bucket without tensors.
         [&](const char*) { handle.optimizer->bucket({}, handle.bucketed); });
     handle.in_buckets = true;
     try {
@@ -159,7 +159,7 @@ void bucket(truestep_optimizer& handle, const std::size_t* first, std::size_t te
     }
 }
 
-/// A mask's words are its bytes on the machines that there are (little-endian, as the trace format is).
+/// A mask's words are its bytes on supported machines (little-endian, like the trace format).
 truestep_values bits_of(const Mask& mask) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(mask.words());
     return view(std::span(bytes, static_cast<std::size_t>((mask.size() + 7) / 8)));
@@ -199,7 +199,7 @@ std::vector<float> copy(const truestep_values& values, problem::Index size, cons
     return {given.begin(), given.end()};
 }
 
-/// m is +0 off the mask, so nothing is lost where only what is on it is kept.
+/// m is +0 off the mask, so keeping the values on it loses nothing.
 std::vector<float> packed(const std::vector<float>& moment, const Mask& mask) {
     std::vector<float> result;
     for (std::size_t i = 0; i < moment.size(); ++i)

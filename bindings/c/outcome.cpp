@@ -14,7 +14,7 @@ namespace truestep::abi {
 
 namespace {
 
-/// One a thread; never given back before the thread ends, so that its text stays where it is.
+/// One for each thread. It lives until the thread ends, so that its text stays valid.
 std::string& text_of_thread() {
     thread_local std::string text;
     return text;
@@ -56,7 +56,7 @@ void set_error(const char* text) noexcept {
     try {
         text_of_thread() = one_line(text == nullptr ? "" : text);
     } catch (...) {
-        text_of_thread().clear(); // no memory for the text; the status says the rest
+        text_of_thread().clear(); // no memory for the text; the status remains
     }
 }
 

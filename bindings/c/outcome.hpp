@@ -8,15 +8,15 @@
 /// How a call ends on C's side: a status, and a line for truestep_last_error().
 namespace truestep::abi {
 
-/// To be called where an error is handled: keeps its text for this thread, and says which status it is.
+/// Call this while an error is handled: stores its text for this thread, and returns its status.
 [[nodiscard]] truestep_status failure() noexcept;
 
 void set_error(const char* text) noexcept;
 [[nodiscard]] const char* last_error() noexcept;
-/// Takes the text away, so that what is set from here on can be told from what was set before.
+/// Clears the text, so that a later text is known to be new.
 void clear_error() noexcept;
 
-/// Runs a call's body. Nothing that it throws gets out.
+/// Runs a call's body, and lets no exception escape.
 template <class Body>
 [[nodiscard]] truestep_status guarded(const Body& body) noexcept {
     try {
@@ -27,14 +27,14 @@ template <class Body>
     }
 }
 
-/// Throws truestep::Error that names the argument where it is missing.
+/// Throws truestep::Error that names a missing argument.
 void need(const void* argument, const char* name);
 template <class Argument>
 Argument& need(Argument* argument, const char* name) {
     need(static_cast<const void*>(argument), name);
     return *argument;
 }
-/// Of a struct that begins with its size.
+/// Checks a struct that begins with its size.
 void need_size(std::size_t given, std::size_t wanted, const char* name);
 
 } // namespace truestep::abi

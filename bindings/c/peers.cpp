@@ -35,7 +35,7 @@ class CalledIncoming final : public Incoming {
                                                 number, data_.get(), bytes, message);
                    }) {}
 
-    /// Callbacks know of the whole alone.
+    /// Callbacks can wait only for the whole message.
     const std::byte* wait(std::size_t bytes) override {
         if (bytes > bytes_)
             throw std::invalid_argument("a message of " + std::to_string(bytes_) + " bytes has no first " +
@@ -79,10 +79,10 @@ class CalledPeers final : public distributed::Peers {
             functions_.progress(functions_.self);
     }
 
-    // There is nobody to tell: a rank that fails leaves, and the caller's own messages notice.
+    // There is no callback for this: a failing rank leaves, and the caller's own messages notice.
     void leave(const std::string&) noexcept override {}
 
-    /// All of them, also after one has failed.
+    /// Waits for all of them, even after one has failed.
     void settle() {
         const std::vector<Sent> sent = std::exchange(sent_, {});
         for (const Sent& one : sent)
@@ -90,7 +90,7 @@ class CalledPeers final : public distributed::Peers {
     }
 
   private:
-    /// The message outlives what carries it.
+    /// The message outlives its sending.
     struct Sent {
         std::shared_ptr<const void> message;
         std::unique_ptr<CalledMessage> carried;

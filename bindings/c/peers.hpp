@@ -9,7 +9,7 @@
 
 struct truestep_peers {
     std::shared_ptr<truestep::distributed::Peers> peers;
-    /// Waits for what this rank has sent. Whoever has all that it asked for in a round does not wait for
-    /// long: its neighbours asked before they sent.
+    /// Waits for this rank's sent messages. After it has received everything of a round, the wait
+    /// is short: its neighbours asked for messages before they sent.
     std::function<void()> settle = [] {};
 };

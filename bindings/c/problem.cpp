@@ -16,7 +16,7 @@ namespace truestep::abi {
 
 namespace {
 
-/// "0.01", "constant:0.01", "geometric:1:0.01:10000".
+/// Parses "0.01", "constant:0.01" or "geometric:1:0.01:10000".
 problem::DensitySchedule density(const std::string& text) {
     const std::vector<std::string> parts = split(text, ':');
     const auto real = [&](std::size_t part) { return number<double>("density", parts[part]); };
@@ -33,8 +33,8 @@ problem::DensitySchedule density(const std::string& text) {
                 "'; give a number, geometric:START:TARGET:STEPS or linear:START:TARGET:STEPS");
 }
 
-/// A flattened model is one vector, which Python's package takes for a bias: it would train dense at any
-/// density.
+/// Refuses a flattened model: it is one vector, which the Python package takes for a bias and would
+/// train dense at any density.
 void check_sparse(const Settings& settings, const problem::Problem& problem) {
     constexpr problem::Index last_step = std::numeric_limits<problem::Index>::max();
     const double lowest = std::min(settings.density.at(1), settings.density.at(last_step));

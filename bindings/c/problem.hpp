@@ -12,7 +12,7 @@
 
 namespace truestep::abi {
 
-/// What `settings` says, beside the model and the workers.
+/// The values of `settings`; the model and the workers are separate.
 struct Settings {
     problem::Algorithm algorithm = problem::Algorithm::scape;
     problem::HyperParameters hyper;
@@ -23,10 +23,10 @@ struct Settings {
     int threads = 1;
 };
 
-/// Throws truestep::Error for a key that is unknown or given twice, and for a value that is none.
+/// Throws truestep::Error for a key that is unknown or given twice, and for an invalid value.
 [[nodiscard]] Settings parse_settings(const char* text);
 
-/// The model as it was given; of any system's problem.
+/// The model as given, for any system's problem.
 [[nodiscard]] problem::Layout layout_of(const truestep_tensor* tensors, std::size_t count);
 
 } // namespace truestep::abi
@@ -38,7 +38,7 @@ struct truestep_problem {
 
 namespace truestep::abi {
 
-/// Of the mask that a step uses.
+/// The density of the mask that a step uses.
 [[nodiscard]] double density_at(const truestep_problem& problem, problem::Index step);
 
 } // namespace truestep::abi

@@ -44,7 +44,7 @@ void check_rank(const truestep_recorder& recorder, const Kind& kind, int rank, c
         throw Error(what + ": there is no such rank; ranks are 0 to " + std::to_string(ranks - 1));
 }
 
-/// Before the first step: of what a run in its middle begins with.
+/// Allowed before the first step: the state with which a recording from the middle of a run begins.
 void check_initial(const truestep_recorder& recorder, const std::string& name, const std::string& what) {
     if (recorder.extent.begin == 0)
         throw Error(what + ": no step has begun; call truestep_recorder_begin_step first");

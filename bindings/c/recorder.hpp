@@ -29,9 +29,9 @@ struct truestep_recorder {
     std::string source;
     std::vector<float> parameters; ///< at the beginning, what is held of them
     std::vector<truestep::abi::RecordedStep> steps{};
-    std::optional<int> rank{}; ///< whose file it makes; nothing: of all ranks
+    std::optional<int> rank{}; ///< the rank whose file this is; none: all ranks
     truestep::verify::scape::Extent extent{};
-    truestep::abi::RecordedStep before{}; ///< what it begins with, where steps had been taken
+    truestep::abi::RecordedStep before{}; ///< the initial state, if earlier steps had been taken
     truestep::abi::Spool spool{};
 
     [[nodiscard]] std::vector<truestep::problem::Range> held() const {
@@ -45,7 +45,7 @@ namespace truestep::abi {
 
 [[nodiscard]] trace::Schema schema_of(const truestep_recorder& recorder);
 
-/// Makes a trace of what has been recorded, or says what is missing.
+/// Writes a trace of the recording, or throws with what is missing.
 void write(const truestep_recorder& recorder, const std::filesystem::path& path);
 
 } // namespace truestep::abi

@@ -1,4 +1,4 @@
-// What a recorder has, as a trace.
+// Writes a recorder's contents as a trace.
 #include "recorder.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using problem::Index;
 using storage::DataType;
 using trace::Kind;
 
-/// How many ranks' vectors of this kind the steps hold: the same in all of them, or it throws.
+/// How many ranks' vectors of this kind the steps hold. Throws if the steps differ.
 std::size_t ranks_of(const truestep_recorder& recorder, const Kind& kind) {
     const std::string name = trace::name(kind);
     const auto in_step = [&](std::size_t step) {
@@ -43,7 +43,7 @@ std::size_t ranks_of(const truestep_recorder& recorder, const Kind& kind) {
     return ranks;
 }
 
-/// What is not recorded is no part of the trace. Says how the replicas are.
+/// Leaves unrecorded results out of the schema. Returns how replicas are stored.
 trace::Replicas leave_out_missing(const truestep_recorder& recorder, trace::Schema& schema) {
     if (ranks_of(recorder, schema.inputs.front()) == 0)
         throw Error("recorder: no gradient has been given; give every rank's in every step");
@@ -66,7 +66,7 @@ trace::Replicas leave_out_missing(const truestep_recorder& recorder, trace::Sche
     return copies > 0 ? trace::Replicas::copies : trace::Replicas::none;
 }
 
-/// What the trace holds of the steps; the bytes come from the spool when they are written.
+/// Adds the tensors of the steps; their bytes are read from the spool when they are written.
 void add_steps(const truestep_recorder& recorder, const trace::Schema& schema, trace::Replicas replicas,
                std::vector<trace::Part>& parts) {
     std::vector<Kind> kinds = schema.inputs;
@@ -98,7 +98,8 @@ std::string initial_name(const std::string& name, int rank) {
     return "initial/" + name + (name == "residual" ? "/rank" + std::to_string(rank) : "");
 }
 
-/// The state that a run in its middle begins with. What is the same on all ranks is there once.
+/// Adds the initial state of a recording from the middle of a run. What is equal on all ranks is
+/// stored once.
 void add_initial(const truestep_recorder& recorder, const trace::Schema& schema,
                  std::vector<trace::Part>& parts) {
     std::vector<std::string> there;
@@ -129,7 +130,7 @@ void add_initial(const truestep_recorder& recorder, const trace::Schema& schema,
     }
 }
 
-/// One number of every step.
+/// This number of every step.
 std::vector<double> numbers_of(const truestep_recorder& recorder,
                                std::optional<double> RecordedStep::*number, const std::string& missing) {
     std::vector<double> numbers;
@@ -141,7 +142,7 @@ std::vector<double> numbers_of(const truestep_recorder& recorder,
     return numbers;
 }
 
-/// Of each step those of all parameter groups.
+/// The rates of all parameter groups in each step.
 std::vector<double> learning_rates_of(const truestep_recorder& recorder) {
     std::vector<double> rates;
     const Index groups = recorder.problem.problem.layout.param_groups();
@@ -157,7 +158,7 @@ std::vector<double> learning_rates_of(const truestep_recorder& recorder) {
     return rates;
 }
 
-/// Of a sample that is clipped; else nothing.
+/// The norms, if a sample of a clipped gradient needs them; else nothing.
 std::vector<double> norms_of(const truestep_recorder& recorder) {
     if (!verify::scape::needs_norm(recorder.problem.problem, recorder.extent))
         return {};
@@ -166,7 +167,7 @@ std::vector<double> norms_of(const truestep_recorder& recorder) {
                       "step");
 }
 
-/// Where they are needed, and where they have been given; else nothing.
+/// The exponents, if they are needed or were given; else nothing.
 std::vector<double> exponents_of(const truestep_recorder& recorder) {
     if (verify::scape::needs_exponent(recorder.problem.problem, recorder.extent))
         return numbers_of(recorder, &RecordedStep::exponent,

@@ -16,7 +16,7 @@ struct truestep_reference {
     truestep::problem::Problem problem;
     truestep::verify::scape::Run<float> run;
     truestep::verify::scape::StepResults<float> results{}; ///< of the last step
-    std::vector<std::uint8_t> bits{};                      ///< of the mask that was looked at last
+    std::vector<std::uint8_t> bits{};                      ///< of the last mask that was read
 };
 
 namespace truestep::abi {
@@ -50,7 +50,7 @@ void step(truestep_reference& reference, std::span<const truestep_values> gradie
 }
 
 Result result_of(std::int32_t what) {
-    // In the order of their numbers.
+    // In the order of the numbers in truestep.h.
     constexpr std::array results{Result::parameters, Result::first_moment, Result::residual,
                                  Result::mask,       Result::next_mask,    Result::local,
                                  Result::exchanged,  Result::reconstructed};

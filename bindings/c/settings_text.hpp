@@ -41,7 +41,7 @@ inline void check_threads(int threads) {
         throw Error("settings: threads is " + std::to_string(threads) + "; at least 1 is needed");
 }
 
-/// Settings as text, of any system: key=value, with white space between. Throws truestep::Error.
+/// Settings of any system as text: key=value, separated by white space. Throws truestep::Error.
 class SettingsText {
   public:
     explicit SettingsText(const char* text) {
@@ -52,7 +52,7 @@ class SettingsText {
                     throw Error("settings: " + word.substr(0, equals) + " is given twice; give it once");
     }
 
-    /// A value stays as it is where the text does not give the key.
+    /// Reads a key; its value stays unchanged if the text lacks the key.
     template <class Value, class Parse>
     void read(const std::string& key, Value& to, const Parse& parse) {
         known_.insert(key);
@@ -69,7 +69,7 @@ class SettingsText {
             read(key, to, problem::parse<Value>);
     }
 
-    /// All that is given has to be one of those that were read.
+    /// Throws if the text has a key that was not read.
     void finish() const {
         std::string known;
         for (const std::string& key : known_)

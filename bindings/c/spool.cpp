@@ -26,7 +26,7 @@ void Spool::open(const std::filesystem::path& path) {
         spool_fails(path, "kept", error);
     path_ = path;
     input_ = storage::disk().open(destination.last, error);
-    if (!error) // a file without a name goes with whoever has it open, killed or not
+    if (!error) // an unlinked file vanishes when its process ends, even if killed
         error = storage::disk().remove(destination.last);
     if (error)
         spool_fails(path, "kept", error);

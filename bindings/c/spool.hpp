@@ -11,11 +11,11 @@
 
 namespace truestep::abi {
 
-/// Where vectors wait until their trace is written: memory, or a file that goes with the spool, and with a
-/// process that is killed.
+/// Stores vectors until their trace is written: in memory, or in a file that vanishes with the
+/// spool or its process, even if that is killed.
 class Spool {
   public:
-    /// A vector that was put there.
+    /// The place of a stored vector.
     struct Place {
         std::uint64_t offset = 0; ///< in the file
         std::uint64_t size = 0;
@@ -27,13 +27,13 @@ class Spool {
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
 
-    /// From here on a file. Throws truestep::Error where there can be none.
+    /// Uses a file from here on. Throws truestep::Error if it cannot be made.
     void open(const std::filesystem::path& path);
     [[nodiscard]] Place put(std::span<const std::byte> bytes);
     [[nodiscard]] std::vector<std::byte> get(const Place& place) const;
 
   private:
-    std::filesystem::path path_; ///< that it had
+    std::filesystem::path path_; ///< before it was unlinked
     std::unique_ptr<storage::OutputFile> output_;
     std::unique_ptr<storage::InputFile> input_;
     std::uint64_t written_ = 0;

@@ -13,7 +13,7 @@ namespace truestep::abi {
 
 namespace {
 
-/// bf16 is the upper half of the fp32 that it stands for.
+/// A bf16 value is the upper half of its fp32 value.
 void widen(const std::byte* halves, std::size_t count, float* to) {
     for (std::size_t i = 0; i < count; ++i) {
         std::uint16_t half = 0;
@@ -28,7 +28,7 @@ void copy(const truestep_values& piece, float* to) {
         std::fill_n(to, count, 0.0F);
     else if (piece.type == TRUESTEP_BF16)
         widen(static_cast<const std::byte*>(piece.data), count, to);
-    else if (piece.data != to) // it may stand in its place already
+    else if (piece.data != to) // it may be in place already
         std::copy_n(static_cast<const float*>(piece.data), count, to);
 }
 

@@ -10,13 +10,13 @@
 /// Vectors as they come and go through C.
 namespace truestep::abi {
 
-/// Pieces as one vector of `size` fp32 values: where they stand, if they are one piece of fp32, else
-/// gathered in `room`. `what` begins an error's line, and `whole` says what there should be.
+/// Pieces as one vector of `size` fp32 values: in place if they are one piece of fp32, else
+/// gathered in `room`. `what` begins an error's line, and `whole` names the expected values.
 [[nodiscard]] std::span<const float> floats(std::span<const truestep_values> pieces, std::int64_t size,
                                             std::vector<float>& room, const std::string& what,
                                             const char* whole = "parameters of the model");
 
-/// Pieces as one vector that is all of `room`. Those that stand in their place there are not copied.
+/// Gathers pieces into a vector that fills `room`. Pieces that are already in place are not copied.
 void gather(std::span<const truestep_values> pieces, std::span<float> room, const std::string& what);
 
 /// The bytes of a mask over `size` coordinates.

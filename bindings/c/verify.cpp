@@ -27,7 +27,7 @@ namespace truestep::abi {
 
 namespace {
 
-/// Whose trace it is, by the algorithm that it names.
+/// The system of the trace, by the algorithm that it names.
 verify::Traces traces_of(const std::filesystem::path& path) {
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
@@ -63,7 +63,7 @@ verify::VerifyOptions options_of(const char* level, const char* from) {
     return options;
 }
 
-/// The name under which they are one run.
+/// The common name of a run's files.
 std::filesystem::path run_of(const char* const* paths, std::size_t count) {
     need(paths, "paths");
     std::vector<std::filesystem::path> files;

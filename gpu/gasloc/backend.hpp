@@ -13,9 +13,8 @@
 
 namespace truestep::gpu::gasloc {
 
-/// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
-/// and on which memory, is the same for a device and for the host's form of it. What a machine is stands
-/// with gpu/scape/backend.hpp.
+/// The backend that launches blocks on a machine. The order of algorithms and their memory are the
+/// same for a device and for its host form. gpu/scape/backend.hpp describes a machine.
 template <class Machine>
 class BlockBackend final : public Backend {
   public:
@@ -24,7 +23,7 @@ class BlockBackend final : public Backend {
     }
     BlockBackend(const BlockBackend&) = delete;
     BlockBackend& operator=(const BlockBackend&) = delete;
-    /// What has been launched uses memory that is about to go. An error has been told before.
+    /// Launched work uses memory that is about to go. An error has been reported before.
     ~BlockBackend() override {
         try {
             machine_.finish();
@@ -97,7 +96,7 @@ class BlockBackend final : public Backend {
         return all_finite();
     }
 
-    /// The whole: a launch for each piece would cost more than it hides.
+    /// One piece: a launch for each piece would cost more than it hides.
     Index piece() const override { return std::numeric_limits<Index>::max(); }
 
     void end_round(bool keeps) override {
@@ -130,7 +129,7 @@ class BlockBackend final : public Backend {
     [[nodiscard]] Index tiles() const { return (size_ + gpu::tile - 1) / gpu::tile; }
     [[nodiscard]] Floats& before() { return momentum_ == Momentum::gossiped ? before_z_ : *before_; }
 
-    /// What the last launch has found; waits for it.
+    /// Waits for the last launch and returns whether it found all values finite.
     [[nodiscard]] bool all_finite() {
         std::uint32_t found = 0;
         machine_.download(&found, not_finite_.data(), 1);
@@ -147,8 +146,7 @@ class BlockBackend final : public Backend {
         return to;
     }
 
-    /// A vector that nobody reads: of peers that work on this stream, nobody whose work is not on it
-    /// already.
+    /// A vector that no one reads, except peers whose work is already on this stream.
     [[nodiscard]] Shared unused() {
         for (const Shared& vector : pool_)
             if (distributed::is_let_go(vector))
@@ -166,7 +164,7 @@ class BlockBackend final : public Backend {
     std::vector<Shared> pool_;
     Shared before_; ///< placement local: the last y
     Shared x_;      ///< of this round; y when it ends
-    /// Moments as they were when the round began, and as they are in it.
+    /// Moments at the begin of the round, and the current ones.
     Floats m_, m_now_, v_, v_now_;
     Vector<distributed::Met> met_;
     Vector<std::uint32_t> not_finite_;

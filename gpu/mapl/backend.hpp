@@ -19,9 +19,9 @@
 
 namespace truestep::gpu::mapl {
 
-/// The backend that launches blocks, over the machine that runs them and whoever makes products on its
-/// stream: which comes after which, and on which memory, is the same for a device and for the host's form
-/// of it. What a machine is stands with gpu/scape/backend.hpp.
+/// The backend that launches blocks on a machine, with products on its stream. The order of
+/// launches and their memory are the same for a device and for its host form. gpu/scape/backend.hpp
+/// describes a machine.
 template <class Machine, class Products>
 class BlockBackend final : public Backend {
   public:
@@ -32,7 +32,7 @@ class BlockBackend final : public Backend {
     }
     BlockBackend(const BlockBackend&) = delete;
     BlockBackend& operator=(const BlockBackend&) = delete;
-    /// What has been launched uses memory that is about to go. An error has been told before.
+    /// Launched work uses memory that is about to go. An error has been reported before.
     ~BlockBackend() override {
         try {
             machine_.finish();
@@ -247,14 +247,15 @@ class BlockBackend final : public Backend {
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
     [[nodiscard]] static Index count(std::size_t size) { return static_cast<Index>(size); }
 
-    /// What all launches since the flag was cleared have found; waits for them.
+    /// Waits for all launches since the flag was cleared, and returns whether all values were
+    /// finite.
     [[nodiscard]] bool all_finite_so_far() {
         std::uint32_t found = 0;
         machine_.download(&found, not_finite_.data(), 1);
         return found == 0;
     }
 
-    /// Somewhere, though nothing is in it.
+    /// Never null, even for an empty message.
     [[nodiscard]] SharedBytes room_for_message(std::size_t bytes) {
         return bytes_.take(machine_, std::max<std::size_t>(bytes, 1));
     }
@@ -262,7 +263,7 @@ class BlockBackend final : public Backend {
         return {std::shared_ptr<const void>(message, message->data()), bytes};
     }
 
-    /// E[ids] P, N x D, times `sign`, added to what stands in `to`.
+    /// Adds E[ids] P, N x D, times `sign`, to `to`.
     void add_anchor(float sign, const Batch& of, float* to) {
         const std::size_t tokens = of.tokens();
         if (settings_.anchors == Anchors::none || tokens == 0)
@@ -276,8 +277,8 @@ class BlockBackend final : public Backend {
             gathered->data(), at_.rows.data(), to);
     }
 
-    /// values P^T, N x r, times `sign`, added to the rows of the ids in token order. The host knows the
-    /// ids, and says which tokens have the same.
+    /// Adds values P^T, N x r, times `sign`, to the rows of the ids in token order. The host knows
+    /// the ids, and says which tokens share one.
     void add_to_anchor(float sign, const Batch& of, const float* values) {
         const std::size_t tokens = of.tokens();
         if (at_.anchor_sum.size() == 0 || tokens == 0)
@@ -298,7 +299,7 @@ class BlockBackend final : public Backend {
              there->data() + order.begins_at(), there->data(), rows->data(), at_.anchor_sum.data()});
     }
 
-    /// values^T small, D x r, added to the part of the gradient of A.
+    /// Adds values^T small, D x r, to this side's part of the gradient of A.
     void add_to_part(std::size_t tokens, const float* values, const float* small) {
         if (tokens > 0)
             products_.multiply({.rows = width(),
@@ -309,7 +310,8 @@ class BlockBackend final : public Backend {
                                values, small, at_.part.data());
     }
 
-    /// values A as it travels, at the begin of a message; and whether it can.
+    /// Puts values A, as it travels, at the begin of a message, and sets a flag where it is not
+    /// finite.
     void put_values(const float* values, std::size_t tokens, std::uint8_t* message) {
         const Product product{.rows = tokens, .columns = rank(), .inner = width()};
         const Index size = count(tokens) * settings_.rank;
@@ -326,7 +328,7 @@ class BlockBackend final : public Backend {
             blocks, {size, wide->data(), reinterpret_cast<std::uint16_t*>(message), not_finite_.data()});
     }
 
-    /// Z as indices, at the begin of a message.
+    /// Puts Z, as indices, at the begin of a message.
     void encode(const Batch& of, std::uint8_t* message) {
         const std::size_t tokens = of.tokens();
         const SharedFloats z = floats_.take(machine_, tokens * rank());
@@ -339,7 +341,7 @@ class BlockBackend final : public Backend {
         codec_.pack(machine_, count(tokens), indices->data(), message);
     }
 
-    /// Where Z or dZ stands in fp32, if that is not the message.
+    /// Room for Z or dZ in fp32; null if the message itself is fp32.
     [[nodiscard]] SharedFloats room_for_values(std::size_t tokens) {
         return settings_.payload == Payload::fp32 ? nullptr : floats_.take(machine_, tokens * rank());
     }

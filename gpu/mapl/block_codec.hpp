@@ -28,7 +28,7 @@ class BlockCodec {
         machine.resize(first_wrong_, 1);
     }
 
-    /// The indices of Z. What L would be stands aside until learned() is called, and a flag is set where it
+    /// Encodes Z as indices. The new L stays aside until learned() is called; a flag is set if it
     /// is not finite.
     void encode(Machine& machine, Index tokens, const float* z, std::uint32_t* indices,
                 std::uint32_t* not_finite) {
@@ -68,7 +68,7 @@ class BlockCodec {
             boundary::tiles_of(tokens * books()),
             {tokens * books(), bits_, words(), message, indices, first_wrong_.data()});
     }
-    /// Of those that have been unpacked last; waits for it.
+    /// The first wrong index that the last unpack() found, if any; waits for it.
     [[nodiscard]] std::optional<Word> wrong_index(Machine& machine, Index tokens,
                                                   const std::uint32_t* indices) {
         Index at = 0;
@@ -87,11 +87,11 @@ class BlockCodec {
                                                   codebooks_.data(), indices, z});
     }
 
-    /// Of L, into the message.
+    /// Copies codewords of L into the message.
     void gather(Machine& machine, std::span<const Word> which, std::uint8_t* message) {
         move<boundary::GatherWords>(machine, which, learned_, message);
     }
-    /// Of the message, into C.
+    /// Copies codewords of the message into C.
     void scatter(Machine& machine, std::span<const Word> which, const std::uint8_t* message) {
         // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): one struct for both ways, which reads here
         move<boundary::ScatterWords>(machine, which, codebooks_, const_cast<std::uint8_t*>(message));

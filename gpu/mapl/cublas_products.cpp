@@ -28,7 +28,7 @@ int count(std::size_t size) {
     return static_cast<int>(size);
 }
 
-/// From row to row of a matrix of `rows` x `columns`, or of its transpose.
+/// The stride between rows of a matrix of `rows` x `columns`, or of its transpose.
 int stride(bool transposed, std::size_t rows, std::size_t columns) {
     return std::max(1, count(transposed ? rows : columns));
 }
@@ -41,27 +41,27 @@ struct Destroy {
     void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
 };
 
-/// What the library recommends for the largest devices.
+/// The size that the library recommends for the largest devices.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20U;
 
 } // namespace
 
 struct CublasProducts::State {
     explicit State(const gpu::CudaStream& of) : stream(of) {
-        // The library allocates: no graph may be open.
+        // The library allocates memory, so no graph may be open.
         auto* const at_once = stream.state().at_once();
         check_cublas(cublasCreate(&handle), "beginning");
         kept.reset(handle);
         workspace.reserve(workspace_bytes);
         check_cublas(cublasSetStream(handle, at_once), "choosing the stream");
-        // Behind the stream, which takes the last workspace away.
+        // After setting the stream, which resets the workspace.
         check_cublas(cublasSetWorkspace(handle, workspace.data(), workspace_bytes), "giving it room");
         check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "asking for fp32 all through");
     }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-        // What is under way uses the workspace. An error has been told before.
+        // Running work uses the workspace. An error has been reported before.
         static_cast<void>(cudaStreamSynchronize(stream.state().stream));
     }
 
@@ -88,9 +88,10 @@ CublasProducts::CublasProducts(const gpu::CudaStream& stream) : state_(std::make
 void CublasProducts::multiply(const Product& shape, const float* first, const float* second, float* to) {
     if (shape.rows == 0 || shape.columns == 0)
         return;
-    // It counts in columns: of what stands row after row it sees the transposes, in the other order.
+    // The library stores columns, we store rows. It sees our matrices transposed, so it multiplies
+    // the transposes in the other order.
     const float keep = shape.keep ? 1.0F : 0.0F;
-    static_cast<void>(state_->stream.state().at_once()); // what is put together comes before
+    static_cast<void>(state_->stream.state().at_once()); // launches that a graph has collected come first
     check_cublas(cublasSgemm(state_->handle, operation(shape.second_transposed),
                              operation(shape.first_transposed), count(shape.columns), count(shape.rows),
                              count(shape.inner), &shape.factor, second,

@@ -8,7 +8,7 @@
 
 namespace truestep::gpu::mapl {
 
-/// The products of the host's form: the host's, as work of the stream.
+/// The products of the host's form: distributed/'s functions, run as work of the stream.
 class HostProducts {
   public:
     explicit HostProducts(gpu::HostMachine machine) : machine_(std::move(machine)) {}

@@ -1,5 +1,5 @@
-// cuBLAS's functions, out of its library when one of them is first called: linked in, it would cost every
-// program of ours a tenth of a second and 200 MB when it starts.
+// Loads cuBLAS's functions when one of them is first called. Linking the library would cost every
+// program of ours a tenth of a second and 200 MB at its start.
 #include <cublas_v2.h>
 #include <dlfcn.h>
 

@@ -8,8 +8,9 @@
 
 namespace truestep::gpu::mapl {
 
-/// Vectors of a machine's memory that come back when nobody has them any more. What has let one go may
-/// still be on the stream: so is whoever gets it next.
+/// Vectors of a machine's memory, to be used again when no one holds them. Work that uses a
+/// returned vector may still be on the stream; the next user's work comes after it on the same
+/// stream.
 template <class Machine, class T>
 class Pool {
   public:

@@ -4,7 +4,7 @@
 
 namespace truestep::gpu::mapl {
 
-/// What a side has in a machine's memory from step to step, beside codebooks.
+/// A side's data in a machine's memory from step to step, besides codebooks.
 template <class Machine>
 struct SideVectors {
     using Vector = typename Machine::template Vector<float>;
@@ -46,7 +46,7 @@ struct SideVectors {
     Vector anchor;          ///< E
     Vector rows;            ///< P
     Vector part;            ///< of the gradient of A that this side has
-    Vector anchor_sum;      ///< of the step that goes on; nothing where nobody trains E
+    Vector anchor_sum;      ///< of the current step; empty if E is not trained
     Vector anchor_gradient; ///< of the last one
     Vector gradient;        ///< of A, of the last step: the sender's
 

@@ -11,7 +11,7 @@
 
 namespace truestep::gpu::mapl {
 
-/// SPEL over a machine: the launches of spel_step.cpp, in its order.
+/// SPEL over a machine: the launches that correspond to spel_step.cpp, in its order.
 template <class Machine, class Products>
 class Spel {
   public:
@@ -29,7 +29,7 @@ class Spel {
         machine.resize(sums_, boundary::tiles_of(size_));
     }
 
-    /// What m and A would be stands in `moment` and `x` then; a flag is set where it is not finite.
+    /// Leaves the new m and A in `moment` and `x`, and sets a flag if they are not finite.
     void step(Machine& machine, Products& products, const Vector& gradient, const Vector& a,
               const Vector& m, double rate, std::uint32_t* not_finite) {
         const bool first = settings_.order == Order::project_first;
@@ -60,7 +60,7 @@ class Spel {
         machine.template run<boundary::Blend>(blocks(), {size_, a, x.data(), b, y.data(), to.data()});
     }
 
-    /// x - A sym(A^T x).
+    /// x becomes x - A sym(A^T x).
     void project(Machine& machine, Products& products, const Vector& a, Vector& x) {
         products.multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true},
                           a.data(), x.data(), square_.data());

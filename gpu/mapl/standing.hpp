@@ -6,7 +6,7 @@
 
 namespace truestep::gpu::mapl {
 
-/// What stands where an end's backend computes: all but the comparison of settings.
+/// The traffic in the memory of an end's backend: everything except the comparison of settings.
 inline std::vector<distributed::Traffic> standing_on_machine() {
     using distributed::Traffic;
     return {Traffic::payload, Traffic::gradient, Traffic::parameters};

@@ -25,13 +25,14 @@
 
 namespace truestep::gpu::scape {
 
-/// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
-/// with how many blocks and which memory, is the same for a device and for the host's form of it.
+/// The backend that launches blocks on a machine. The order of algorithms, the number of blocks and
+/// the memory are the same for a device and for its host form.
 ///
-/// A machine has vectors (Machine::Vector<T>: data(), size(), swap(); resize() may lose what was there),
-/// runs a number of blocks of an algorithm, one launch after the other, fills memory with a byte, and
-/// copies to and from the host's memory. exchange() is told which vectors a communicator will touch, before
-/// they have any memory, hand_over() returns when it may, and finish() when all has been done.
+/// A machine has vectors (Machine::Vector<T>: data(), size(), swap(); resize() may lose the
+/// contents). It runs a number of blocks of an algorithm, one launch after the other, fills memory
+/// with a byte, and copies to and from the host's memory. exchange() names the vectors that a
+/// communicator will touch, before they have any memory. hand_over() returns when the communicator
+/// may touch them, and finish() when all work is done.
 template <class Machine>
 class BlockBackend final : public distributed::scape::Backend,
                            public distributed::scape::GradientParts,
@@ -41,7 +42,7 @@ class BlockBackend final : public distributed::scape::Backend,
     using Refusal = distributed::scape::Refusal;
 
   public:
-    /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
+    /// `group_tiles`: tiles of a group of selection; 0 chooses by the size. Changes no bit.
     BlockBackend(const problem::Problem& problem, std::span<const float> parameters, Machine machine,
                  Index group_tiles)
         : size_(checked_size(problem)), machine_(std::move(machine)),
@@ -64,7 +65,7 @@ class BlockBackend final : public distributed::scape::Backend,
 
     BlockBackend(const BlockBackend&) = delete;
     BlockBackend& operator=(const BlockBackend&) = delete;
-    /// What has been launched uses memory that is about to go. An error has been told before.
+    /// Launched work uses memory that is about to go. An error has been reported before.
     ~BlockBackend() override { BlockBackend::settle(); }
 
     void settle() noexcept override {
@@ -95,7 +96,7 @@ class BlockBackend final : public distributed::scape::Backend,
     void local_pass(const Scalars& scalars, const float* gradient) override {
         machine_.resize(payload_, current().selected);
         machine_.resize(spare_, current().selected);
-        // What has been checked is there already.
+        // A gradient that has been checked is there already.
         const auto [given, here] = std::exchange(gradient_, {});
         const float* const g =
             here != nullptr && given == gradient ? here : machine_.gradient(gradient, size_);
@@ -191,7 +192,7 @@ class BlockBackend final : public distributed::scape::Backend,
         machine_.hand_over();
     }
 
-    /// When it returns the gradient is the caller's, who may write over it at once.
+    /// On return the gradient is the caller's again, who may overwrite it.
     void accumulate(const float* gradient, bool first) override {
         const float* const here = machine_.gradient(gradient, size_);
         if (sum_.size() != size_)
@@ -278,7 +279,7 @@ class BlockBackend final : public distributed::scape::Backend,
         return travelling_.rounds() ? static_cast<const void*>(handed_over(place.sent))
                                     : handed_over(place.values);
     }
-    /// A local pass, which moves m into the spare vector, may come while a bucket's values do.
+    /// A local pass, which moves m into the spare vector, may run while a bucket's values arrive.
     void* received(Index count) override {
         if (buckets_.under_way())
             return handed_over(buckets_.receive(travelling_.floats(count)));
@@ -337,7 +338,7 @@ class BlockBackend final : public distributed::scape::Backend,
         return reinterpret_cast<std::byte*>(handed_over(sent));
     }
 
-    /// The results so far; waits for them.
+    /// Waits for the results so far.
     Results results() const {
         Results end{};
         machine_.download(&end, results_.data(), 1);

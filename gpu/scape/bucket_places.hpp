@@ -12,8 +12,8 @@
 
 namespace truestep::gpu::scape {
 
-/// Calls work(range, first) for the ranges of a bucket, whose values on the mask begin with that one among
-/// the bucket's. Returns how many it has.
+/// Calls work(range, first) for the ranges of a bucket; `first` is the place of a range's first
+/// value in the bucket. Returns how many values the bucket has.
 template <class Work>
 Index each_of_bucket(const distributed::Mask& mask, std::span<const problem::Range> where,
                      const Work& work) {
@@ -25,7 +25,8 @@ Index each_of_bucket(const distributed::Mask& mask, std::span<const problem::Ran
     return first;
 }
 
-/// Where the values of a step's buckets stand, beside the state, from the first of them to the step itself.
+/// The places of a step's bucket values, outside the state, from the first bucket to the step
+/// itself.
 template <class Machine>
 class BucketPlaces {
   public:
@@ -52,18 +53,18 @@ class BucketPlaces {
         return *places_[bucket];
     }
 
-    /// Room for `count` floats that come; the next bucket's is filled before one's is folded.
+    /// Room for `count` received floats. The next bucket's is filled before one's is folded.
     [[nodiscard]] Vector<float>& receive(Index count) {
         auto& room = received_[handed_out_++ % received_.size()];
         machine_.resize(room, count);
         return room;
     }
-    /// In the order in which they have been handed out.
+    /// The received values, in the order in which receive() handed their places out.
     [[nodiscard]] const float* to_fold() { return received_[folded_++ % received_.size()].data(); }
 
     void begin() { under_way_ = true; }
     [[nodiscard]] bool under_way() const { return under_way_; }
-    /// What has been handed out is not folded.
+    /// Drops received values that have not been folded.
     void forget() {
         under_way_ = false;
         handed_out_ = folded_ = 0;

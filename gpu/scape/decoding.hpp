@@ -9,14 +9,14 @@
 
 namespace truestep::gpu::scape {
 
-/// A gathered code becomes the coming mask: its launches, and the tables that they read.
+/// The launches that turn a gathered code into the coming mask, and the tables that they read.
 template <class Machine>
 class Decoding {
   public:
     /// The machine and the masks have to outlive this.
     Decoding(Machine& machine, Masks<Machine>& masks) : machine_(machine), masks_(masks) {}
 
-    /// `corrupt` is set where the code is none of these segments'.
+    /// Sets `corrupt` where the code does not fit these segments.
     void run(std::span<const MaskCode::Part> all, Index size, const std::uint8_t* code,
              std::uint32_t* corrupt) {
         if (table_.set(machine_, all, [&] { return code_tiles_of(all); })) {

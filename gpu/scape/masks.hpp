@@ -12,8 +12,8 @@ namespace truestep::gpu::scape {
 
 using distributed::Mask;
 
-/// The masks of a step in a machine's memory: S_t, and a place that serves the last mask, until m has been
-/// moved, and the coming one after that.
+/// The masks of a step in a machine's memory: S_t, and a second place. That holds the last mask
+/// until m has been moved, then the coming one.
 template <class Machine>
 class Masks {
   public:
@@ -54,7 +54,8 @@ class Masks {
     [[nodiscard]] Place& last() { return places_[1 - current_]; }
     void advance() { current_ = 1 - current_; }
 
-    /// Ranks and offsets of the words that [begin, end) touches, from their tile's begin on.
+    /// Computes ranks and offsets of the words that [begin, end) touches, from the begin of their
+    /// tile.
     void count(Place& place, Index begin, Index end) {
         const Index first = begin / tile;
         const Index last = (end + tile - 1) / tile;
@@ -66,7 +67,8 @@ class Masks {
         sums_.run(machine_, tile_counts_.data(), last - first, place.offsets.data() + first);
     }
 
-    /// Where a kernel that makes ranks writes what each tile selects, and the offsets from that.
+    /// Where a kernel that makes ranks writes what each tile selects; sum_up() makes the offsets
+    /// from it.
     [[nodiscard]] std::uint32_t* tile_counts() { return tile_counts_.data(); }
     void sum_up(Place& place) { sums_.run(machine_, tile_counts_.data(), tiles(), place.offsets.data()); }
 

@@ -6,14 +6,14 @@
 
 namespace truestep::gpu::scape {
 
-/// The norm of ghat and the factor that comes of it: their launches.
+/// The launches that compute the norm of ghat, and the clip factor from it.
 template <class Machine>
 class NormLaunches {
   public:
     /// The machine has to outlive this.
     NormLaunches(Machine& machine, problem::NormVersion version) : machine_(machine), version_(version) {}
 
-    /// Of M and m on S_t.
+    /// M and m are packed on S_t.
     void run(const Scalars& scalars, Index selected, const float* M, const float* m, double clip_norm,
              Results* results) {
         Index blocks = (selected + SquareSums::norm_block - 1) / SquareSums::norm_block;

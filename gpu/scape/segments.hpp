@@ -1,6 +1,6 @@
 #pragma once
 
-// How the segments of a message are cut up for blocks. It follows from their begins, ends and ks alone.
+// How the segments of a message are cut up for blocks. Only their begins, ends and ks matter.
 
 #include <algorithm>
 #include <span>
@@ -16,39 +16,41 @@ namespace truestep::gpu::scape {
 
 using distributed::scape::MaskCode;
 
-/// The problem's coordinates. Throws truestep::Error for a segment that blocks cannot count in.
+/// The problem's coordinates. Throws truestep::Error for a segment too large for the counts of
+/// blocks.
 [[nodiscard]] Index checked_size(const problem::Problem& problem);
 
-/// The cuts of segments into groups for selection, at tiles of the vector.
+/// Cuts segments into groups for selection, at tiles of the vector.
 [[nodiscard]] std::vector<Group> groups_of(std::span<const MaskCode::Part> own, Index group_tiles);
-/// The tiles that a local pass looks at for the selection: from the first one on that a group has
-/// coordinates of to the last.
+/// The tiles that a local pass looks at for the selection: from the first to the last that any
+/// group touches.
 struct WatchedTiles {
     Index first = 0;
     std::vector<Watched> tiles;
 };
 [[nodiscard]] WatchedTiles watched_tiles_of(const std::vector<Group>& groups);
 [[nodiscard]] Index cell_count(const std::vector<Group>& groups);
-/// The cuts of segments into tiles of code, counted from the segment's begin.
+/// Cuts segments into tiles of code, counted from the segment's begin.
 [[nodiscard]] std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all);
-/// The cuts of segments at chunks of a mask of `size` coordinates, in ascending order; and the number of
-/// each chunk's first, and of all.
+/// Cuts segments at chunks of a mask of `size` coordinates, in ascending order; `first` has the
+/// number of each chunk's first piece, and the total.
 struct Pieces {
     std::vector<Group> pieces;
     std::vector<Index> first;
 };
 [[nodiscard]] Pieces pieces_of(std::span<const MaskCode::Part> all, Index size);
 
-/// The segments as blocks see them, whose parts are a message's in ascending order.
+/// The segments as blocks see them; `parts` are a message's, in ascending order.
 [[nodiscard]] std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments,
                                            const std::vector<Group>& parts);
 
-/// A message's segments in a machine's memory, and their parts, which depend on begins and ends alone.
+/// A message's segments in a machine's memory, and their parts, which depend on begins and ends
+/// alone.
 template <class Machine>
 class SegmentTable {
   public:
-    /// True where begins or ends are not what they were: what has been sized by them is of no use. Then
-    /// cut() is asked for their parts.
+    /// Returns true if begins or ends have changed; then anything sized by them is stale, and cut()
+    /// makes the new parts.
     template <class Cut>
     [[nodiscard]] bool set(Machine& machine, std::span<const MaskCode::Part> segments, const Cut& cut) {
         const auto same_place = [](const MaskCode::Part& a, const MaskCode::Part& b) {
@@ -68,7 +70,7 @@ class SegmentTable {
         place(machine, segments_, rows_of(segments, cut_));
         return !same_places;
     }
-    /// Whatever is set next is new.
+    /// Makes the next set() count as a change.
     void forget() { known_.clear(); }
 
     [[nodiscard]] const Segment* segments() const { return segments_.data(); }

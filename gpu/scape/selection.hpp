@@ -17,22 +17,22 @@
 
 namespace truestep::gpu::scape {
 
-/// The top k of each own segment: the launches of algorithms/select.hpp in their order, and the memory that
-/// they work in.
+/// Selects the top k of each own segment: the launches of algorithms/select.hpp in their order, and
+/// the memory that they work in.
 template <class Machine>
 class Selection {
   public:
-    /// `group_tiles`: tiles of a group, or 0 for what suits the size. Changes no bit. The machine and the
+    /// `group_tiles`: tiles of a group; 0 chooses by the size. Changes no bit. The machine and the
     /// masks have to outlive this.
     Selection(Machine& machine, Masks<Machine>& masks, Index group_tiles)
         : machine_(machine), masks_(masks), group_tiles_(group_tiles) {}
 
     using Parts = std::span<const MaskCode::Part>;
 
-    /// What run() will be asked for behind the next local pass.
+    /// Announces the segments of the run() behind the next local pass.
     void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
 
-    /// A local pass begins: what it is to look for, if its vectors are aligned.
+    /// Begins a local pass; returns what it has to look for, if its vectors are aligned.
     [[nodiscard]] Watch begin(bool aligned) {
         begun_ = aligned && !foreseen_.empty() && prepare(foreseen_);
         if (!begun_)
@@ -40,8 +40,8 @@ class Selection {
         return {first_tile_, watched_.size(), watched_.data(), arguments(nullptr, nullptr)};
     }
 
-    /// Of c, which stands in e and, on the current mask, in the payload. Writes the own segments' words of
-    /// the coming mask, and their code.
+    /// Selects by c, which is in e and, on the current mask, in the payload. Writes the own
+    /// segments' words of the coming mask, and their code.
     void run(Parts own, const float* e, const float* payload, std::uint8_t* code) {
         const bool looked_at = begun_ && std::ranges::equal(own, foreseen_);
         begun_ = false;
@@ -67,14 +67,14 @@ class Selection {
                                       {table_.segments(), table_.parts(), masks_.coming().view(), code});
     }
 
-    /// The thresholds of the last step, with the segments that they were of.
+    /// Forgets the thresholds of the last step, with their segments.
     void forget() {
         table_.forget();
         foreseen_.clear();
         begun_ = false;
     }
 
-    /// Of the last run().
+    /// The account of the last run().
     [[nodiscard]] Guesses::Account account() {
         std::vector<Search> searches(static_cast<std::size_t>(searches_.size()));
         if (!searches.empty())
@@ -91,7 +91,7 @@ class Selection {
     template <class T>
     using Vector = typename Machine::template Vector<T>;
 
-    /// Where each segment's search begins. False where there is nothing to be selected of.
+    /// Sets where each segment's search begins. Returns false if there is nothing to select from.
     bool prepare(Parts own) {
         choose_group_tiles(own);
         const auto cut = [&] {
@@ -111,7 +111,7 @@ class Selection {
     void choose_group_tiles(Parts own) {
         if (group_tiles_ != 0 || own.empty())
             return;
-        // Enough groups for every multiprocessor to have some, and no more blocks than that takes.
+        // Enough groups to occupy every multiprocessor, and no more blocks than that takes.
         constexpr Index wanted = problem::tunable<Index>(2048, 2);
         group_tiles_ =
             std::clamp<Index>((own.back().end - own.front().begin) / tile / wanted, 1, most_group_tiles);

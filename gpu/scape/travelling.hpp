@@ -22,11 +22,11 @@ class PayloadCoding {
 
     [[nodiscard]] bool rounds() const { return coding_.format != Format::fp32; }
     [[nodiscard]] const Coding& coding() const { return coding_; }
-    /// Of e5m2; the exponent is as fp32 holds it.
+    /// Sets the scale of e5m2; the exponent is as fp32 stores it.
     void scale(int exponent) { coding_.scale = distributed::element::e5m2_scale(exponent); }
 
     [[nodiscard]] Index bytes(Index count) const { return count * value_bytes_; }
-    /// Floats that have room for so many values.
+    /// The number of floats that have room for `count` values.
     [[nodiscard]] Index floats(Index count) const {
         constexpr Index of_float = sizeof(float);
         return (bytes(count) + of_float - 1) / of_float;
@@ -44,7 +44,8 @@ class PayloadCoding {
     return range.size() == 0 ? 0 : tiles_of(range.end) - range.begin / tile;
 }
 
-/// The launches around an exchange of values: what is sent, what has come, and what of it stays.
+/// The launches around an exchange of values: what is sent, what was received, and what stays in
+/// the residual.
 template <class Machine>
 class Travelling {
   public:
@@ -59,10 +60,10 @@ class Travelling {
     [[nodiscard]] Index floats(Index count) const { return coding_.floats(count); }
     void scale(int exponent) { coding_.scale(exponent); }
 
-    /// The payload as it travels, where that is rounded; then the means.
+    /// The payload as it travels, if it is rounded; then the means.
     [[nodiscard]] Bytes& sent() { return sent_; }
 
-    /// Where vectors packed on S_t stand, and their residual.
+    /// Where vectors packed on S_t are, and their residual.
     struct State {
         Index size; ///< of all coordinates
         MaskView current;
@@ -78,7 +79,7 @@ class Travelling {
     }
 
     void make_room(Bytes& sent, Index count) { machine_.resize(sent, coding_.bytes(count)); }
-    /// So many values, which stay as they are, to as many places of what travels.
+    /// Writes `count` values as they travel from place `at` on; the values stay unchanged.
     void write(Bytes& sent, const float* values, Index at, Index count) {
         machine_.template run<WriteRounded>(
             tiles_of(count), {coding_.coding(), count, values + at, sent.data() + coding_.bytes(at)});
@@ -91,16 +92,18 @@ class Travelling {
         else
             add(scalars, ranks, count, received, means);
     }
-    /// The same of what is in fp32, whatever the payload is.
+    /// Folds fp32 values, whatever the payload is.
     void add(const Scalars& scalars, int parts, Index count, const float* values, float* means) {
         machine_.template run<Fold>(tiles_of(count), {scalars.workers, parts, count, values, means});
     }
 
-    /// Means of the coordinates `where`, which stand from the value `first` on, to their places in M.
+    /// Puts means of the coordinates `where`, which begin with the value `first`, to their places
+    /// in M.
     void place(const State& state, problem::Range where, Index first, const float* means) {
         take(state, {Format::fp32, {}}, {}, {}, where, first, means, nullptr);
     }
-    /// The same of means that were rounded; what that took of this rank's `own`, which it `made`, to e.
+    /// The same for rounded means; what rounding took of this rank's `own`, which it `made`, goes
+    /// to e.
     void take(const State& state, const Scalars& scalars, problem::Range own, problem::Range where,
               Index first, const Bytes& came, const float* made) {
         take(state, coding_.coding(), scalars, own, where, first, came.data(), made);

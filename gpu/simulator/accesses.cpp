@@ -1,5 +1,5 @@
-// Loads, stores and atomic operations, and what is looked for at each: addresses, alignment, memory that
-// has not been written, races.
+// Loads, stores and atomic operations, and the checks at each: addresses, alignment, unwritten
+// memory, races.
 #include <array>
 #include <bit>
 #include <string>
@@ -21,15 +21,15 @@ constexpr const char* name_of(Act act) {
     return act == Act::read ? "a read" : act == Act::write ? "a write" : "an atomic operation";
 }
 
-/// The address that a lane names.
+/// The address that a lane uses.
 template <Space S>
 std::uint64_t address_of(const Warp& warp, const Instruction& i, int lane) {
     const std::uint64_t at = warp.values(i.a)[lane] + static_cast<std::uint64_t>(i.offset);
     return S == Space::global ? at : at & 0xffff'ffffU;
 }
 
-/// Where an instruction's lanes find their bytes. All that may be wrong with an access is looked at; what
-/// lanes beside each other have in common, once.
+/// Finds the bytes of an instruction's lanes and checks each access. Checks that neighbouring lanes
+/// share are done once.
 template <Space S, std::uint32_t Bytes, Act A>
 class Places {
   public:
@@ -43,7 +43,7 @@ class Places {
         }
     }
 
-    /// The lane's.
+    /// The bytes of one lane.
     std::uint8_t* of(int lane) {
         const std::uint64_t at = within(lane);
         look_at_written(at, lane);
@@ -59,8 +59,8 @@ class Places {
         return bytes_ + at;
     }
 
-    /// What several lanes read that name one address, or nullptr: somebody may race, and each has to be
-    /// looked at.
+    /// The bytes that several lanes read at one address. Returns nullptr if there may be a race, so
+    /// that each lane has to be checked.
     const std::uint8_t* of_all(Lanes set) {
         const int lane = std::countr_zero(set);
         const std::uint64_t at = within(lane);
@@ -75,7 +75,7 @@ class Places {
   private:
     static constexpr bool between_blocks = S == Space::global;
 
-    /// Where the lane's bytes are within the memory that they are of.
+    /// Where the lane's bytes are within their allocation.
     std::uint64_t within(int lane) {
         const std::uint64_t address = address_of<S>(warp_, i_, lane);
         if (address % Bytes != 0) [[unlikely]]
@@ -145,7 +145,7 @@ class Places {
     Written* written_ = nullptr; ///< where it is kept
 };
 
-/// Parameters are only read, and nobody writes them.
+/// Parameters are read only, so they need no checks for races.
 template <std::uint32_t Bytes>
 class Places<Space::parameter, Bytes, Act::read> {
   public:
@@ -223,7 +223,7 @@ Entry store() {
             Form::store};
 }
 
-/// The lanes take their turns one after another; which is the first one is the schedule's.
+/// The lanes take their turns one after another; the schedule chooses the first.
 template <Space S, class T, class F>
 Entry atomic(F) {
     return {[](Warp& warp, const Instruction& i) {
@@ -262,7 +262,8 @@ void add_stores(Table& t, const std::string& opcode, const std::string& type) {
 
 template <class T>
 void add_access(Table& t, const std::string& type) {
-    // An address without a space is one of global memory: the machine maps no other into the generic space.
+    // An address without a space means global memory: the machine maps no other space into the
+    // generic one.
     for (const std::string global : {"ld.global", "ld.global.nc", "ld"})
         add_loads<Space::global, T>(t, global, type);
     add_loads<Space::shared, T>(t, "ld.shared", type);

@@ -17,7 +17,8 @@ constexpr std::uint64_t room = std::uint64_t{1} << 36U;
 constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t granule = 256; ///< what CUDA aligns allocations to
 constexpr int junk = 0xa5;
-/// An address is given again after so many others of the same size, so that whoever still uses it is seen.
+/// An address is reused only after this many others of the same size, so that late uses of it are
+/// found.
 constexpr std::size_t rest = 64;
 
 std::uint64_t number(const void* at) {
@@ -44,7 +45,7 @@ AddressSpace::~AddressSpace() {
 void* AddressSpace::allocate(Memory& memory, std::uint64_t bytes, int device) {
     if (bytes > room / 4)
         return nullptr;
-    // Something is always free between two of them.
+    // There is always a gap between two allocations.
     const std::uint64_t size = std::bit_ceil((bytes + granule - 1) / granule) * granule + granule;
     std::uint64_t at = 0;
     if (auto& same = free_[size]; same.size() > rest) {
@@ -69,7 +70,7 @@ bool AddressSpace::release(Memory& memory, void* begin) {
     memory.remove(at->first);
     const std::uint64_t first = (at->first - device_ + page - 1) / page * page;
     const std::uint64_t last = (at->first - device_ + at->second) / page * page;
-    if (first < last) // pages of its own go back
+    if (first < last) // whole pages go back to the system
         madvise(reinterpret_cast<void*>(behind_ + first), last - first, MADV_DONTNEED);
     free_[at->second].push_back(at->first);
     rooms_.erase(at);

@@ -8,8 +8,8 @@
 
 namespace truestep::simulator {
 
-/// Where allocations lie. Device memory has addresses at which the host may not look, pinned memory is the
-/// host's.
+/// The addresses of allocations. The host must not look at those of device memory; pinned memory is
+/// the host's.
 class AddressSpace {
   public:
     AddressSpace();
@@ -17,7 +17,7 @@ class AddressSpace {
     AddressSpace& operator=(const AddressSpace&) = delete;
     ~AddressSpace();
 
-    /// nullptr where there is no room.
+    /// Returns nullptr if there is no room.
     void* allocate(Memory& memory, std::uint64_t bytes, int device = 0);
     bool release(Memory& memory, void* begin);
     void* allocate_pinned(Memory& memory, std::uint64_t bytes);
@@ -26,8 +26,8 @@ class AddressSpace {
     [[nodiscard]] bool on_device(const void* at) const;
     [[nodiscard]] bool pinned(const void* at) const;
     [[nodiscard]] bool pageable(const void* at) const { return !on_device(at) && !pinned(at); }
-    /// The bytes that a copy or a fill touches; throws Fault where they go beyond an allocation, or are in
-    /// flight.
+    /// The bytes that a copy or a fill touches; throws Fault if they exceed an allocation, or are
+    /// in flight.
     [[nodiscard]] std::uint8_t* bytes(Memory& memory, const void* at, std::uint64_t count, bool write,
                                       const char* what) const;
 

@@ -1,5 +1,5 @@
-// cuBLAS's functions that matrix products in fp32 take, over the simulated devices: a plain product, as
-// work of the handle's stream, with the library's documented rules.
+// The cuBLAS functions that matrix products in fp32 need, over the simulated devices: a plain
+// product, as work of the handle's stream, under the library's documented rules.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace truestep::simulator;
 struct cublasContext { // the name is the library's
     int device = 0;
     cudaStream_t stream = nullptr;
-    std::uint8_t* workspace = nullptr; ///< of the library's own where there is none
+    std::uint8_t* workspace = nullptr; ///< null for the library's own
     std::size_t workspace_bytes = 0;
 };
 
@@ -22,12 +22,12 @@ namespace {
 
 constexpr std::uint64_t workspace_alignment = 256;
 
-/// Column after column, `leading` from one to the next.
+/// A matrix stored column by column, `leading` values apart.
 struct Matrix {
     const float* begin = nullptr;
     bool transposed = false;
     std::int64_t leading = 0;
-    std::int64_t rows = 0; ///< as it stands, not transposed
+    std::int64_t rows = 0; ///< as stored, not transposed
     std::int64_t columns = 0;
 
     [[nodiscard]] std::uint64_t count() const {
@@ -42,8 +42,8 @@ struct Matrix {
     }
 };
 
-/// c = beta c + alpha a b, c m x n, inner dimension k: each sum from +0 in ascending order. The library's
-/// own order is nobody's to know.
+/// c = beta c + alpha a b; c is m x n, the inner dimension k. Each sum adds from +0 in ascending
+/// order, since the library's own order is unknown.
 class Gemm final : public Meeting {
   public:
     Gemm(const cublasContext& handle, Matrix first, Matrix second, Matrix result, std::int64_t inner,
@@ -57,7 +57,7 @@ class Gemm final : public Meeting {
         use_workspace();
         const auto* const a = reinterpret_cast<const float*>(place(a_, false, "the first matrix"));
         const auto* const b = reinterpret_cast<const float*>(place(b_, false, "the second matrix"));
-        // Where beta is 0 nobody reads what stands there.
+        // If beta is 0, the old result is not read.
         if (beta_ != 0.0F)
             static_cast<void>(place(c_, false, "the result, which is added to,"));
         auto* const c = reinterpret_cast<float*>(place(c_, true, "the result"));
@@ -73,8 +73,8 @@ class Gemm final : public Meeting {
     }
 
   private:
-    /// Throws Fault where it is not all there, or nobody has written it. Of a matrix with gaps between its
-    /// columns those are none of its business.
+    /// Returns the matrix's bytes. Throws Fault if the matrix exceeds its allocation, or is read
+    /// before it was written. Gaps between columns are not checked.
     [[nodiscard]] std::uint8_t* place(const Matrix& matrix, bool write, const char* what) const {
         if (matrix.count() == 0)
             return nullptr;
@@ -100,7 +100,7 @@ class Gemm final : public Meeting {
         return allocation->bytes(begin);
     }
 
-    /// It is the library's for as long as the product takes.
+    /// Writes nonsense into the workspace, which belongs to the library during the product.
     void use_workspace() const {
         constexpr std::size_t some = 1024;
         constexpr int junk = 0x5a;
@@ -124,7 +124,7 @@ class Gemm final : public Meeting {
     float beta_;
 };
 
-/// Calls work(device) with the device locked, unless there is no handle or the device has failed.
+/// Calls work(device) with the device locked, if there is a handle and the device has not failed.
 template <class Work>
 cublasStatus_t with(cublasHandle_t handle, const Work& work) {
     if (handle == nullptr)
@@ -186,7 +186,7 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
     });
 }
 
-/// All of them are the same here: fp32 all through.
+/// All modes are the same here: fp32 throughout.
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
     return with(handle, [&](Device&) {
         return mode == CUBLAS_DEFAULT_MATH || mode == CUBLAS_PEDANTIC_MATH ? CUBLAS_STATUS_SUCCESS

@@ -69,7 +69,7 @@ void Device::read_modules() {
         try {
             module->get();
         } catch (const std::exception&) {
-            continue; // get() says it again
+            continue; // get() reports it again
         }
     }
 }

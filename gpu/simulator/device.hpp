@@ -1,7 +1,7 @@
 #pragma once
 
-// The devices that the functions of the CUDA runtime are about: their memory, modules, and streams whose
-// work is done as late as can be.
+// The devices behind the functions of the CUDA runtime: their memory, modules, and streams whose
+// work is done as late as possible.
 
 #include <array>
 #include <chrono>
@@ -26,7 +26,7 @@
 
 namespace truestep::simulator {
 
-/// How often an event has been asked to be recorded, and which of these has been reached.
+/// How often the recording of an event was requested, and which of these requests has been reached.
 struct Mark {
     std::uint64_t asked = 0;
     std::uint64_t reached = 0;
@@ -57,7 +57,7 @@ struct Wait {
     std::shared_ptr<Mark> mark;
     std::uint64_t number = 0;
 };
-/// What other streams have to come to, and what then goes on by bits.
+/// Work that starts when several streams have reached it, and then proceeds in small pieces.
 class Meeting {
   public:
     Meeting() = default;
@@ -65,9 +65,9 @@ class Meeting {
     Meeting& operator=(const Meeting&) = delete;
     virtual ~Meeting() = default;
     [[nodiscard]] virtual bool can_go_on() const = 0;
-    /// Does a bit of it. True when it is over. Throws Fault.
+    /// Does a piece of it. Returns true when it is over. Throws Fault.
     virtual bool go_on(std::mt19937_64& random) = 0;
-    /// Who has not come to what.
+    /// Says which participant is missing.
     [[nodiscard]] virtual std::string waits_for() const = 0;
 };
 using Operation = std::variant<Launch, Copy, Fill, Record, Wait, std::shared_ptr<Meeting>>;
@@ -86,7 +86,7 @@ struct Stream {
     std::chrono::steady_clock::time_point stuck_since;
 };
 
-/// Modules are read when one of their kernels is first asked for, or when somebody asks for devices.
+/// A module is read when one of its kernels is first used, or when a program asks for devices.
 struct Module {
     const void* fat_binary = nullptr;
     bool read = false;
@@ -96,44 +96,46 @@ struct Module {
     const Program& get();
 };
 
-/// How many devices there are.
+/// The number of devices.
 constexpr int all_devices = 64;
-/// The one that this thread has chosen.
+/// The device that this thread has chosen.
 int& current_device();
 /// NCCL's groups that this thread has begun and not ended.
 int& open_groups();
 
-/// All devices of the process: they have one space of addresses, and what one of them does wrong ends all.
+/// All devices of the process. They share one space of addresses, and a failure of one ends all.
 class Device {
   public:
-    /// The one object of this process. Whoever uses it holds its mutex.
+    /// The one object of this process. Callers hold its mutex.
     static Device& get();
     std::recursive_mutex mutex;
 
     AddressSpace addresses;
     std::vector<std::unique_ptr<Module>> modules;
 
-    /// Of its kernels by the host's function; nullptr where there is none. Throws Fault.
+    /// The kernel of this host function; nullptr if there is none. Throws Fault.
     [[nodiscard]] std::shared_ptr<const Kernel> kernel(const void* function);
-    /// Whoever asks for devices may fork then: what is read before that is read once, and not in each
-    /// process. What cannot be read is said where a kernel of it is asked for.
+    /// Reads all modules. A process that asks for devices may fork later, and its children then
+    /// need not read them again. A module that cannot be read is reported when a kernel of it is
+    /// used.
     void read_modules();
 
     Stream* make_stream();
-    /// Does what is in it. With the last one the device is as new: what had failed is over.
+    /// Does the stream's work first. Removing the last stream resets the device and clears its
+    /// failure.
     void remove_stream(Stream* stream);
     /// Null is the default stream of this thread's device.
     Stream& stream(cudaStream_t handle);
     [[nodiscard]] Stream* captured_by_this_thread();
 
     void put(Stream& stream, Operation operation);
-    /// Does all that is in the stream, and what it waits for. Other threads go on meanwhile where theirs
-    /// have to come.
+    /// Does all work of the stream, and the work for which it waits. Other threads run meanwhile if
+    /// it waits for theirs.
     void drain(Stream& stream);
-    /// Of this thread's device.
+    /// Drains all streams of this thread's device.
     void drain_all();
-    /// Lets other threads go on for a moment. False, and all has failed, when nothing has gone on for as
-    /// long as patience lasts.
+    /// Lets other threads run for a moment. Returns false, after a failure of all devices, if
+    /// nothing has progressed within `patience`.
     bool wait_for_others(Stream& stream);
     void note_progress() {
         ++progress_;
@@ -142,17 +144,17 @@ class Device {
     [[nodiscard]] std::uint64_t progress() const { return progress_; }
     void pause() { moved_.wait_for(mutex, std::chrono::microseconds(200)); }
     std::chrono::milliseconds patience{20'000};
-    /// Does one thing, of the stream if that can be; now and then of another all the same.
+    /// Does one piece of work, of this stream if possible, and sometimes of another stream.
     bool do_one(Stream* preferred);
 
-    /// What has gone wrong: as on a device, all that follows fails, too.
+    /// The failure, if any; as on a device, all later calls fail, too.
     [[nodiscard]] cudaError_t failed() const { return failed_; }
     [[nodiscard]] const std::string& why() const { return why_; }
     void fail(cudaError_t error, const std::string& why);
 
   private:
     Device() = default;
-    /// False when there is more of it to do.
+    /// Returns false if the operation is not finished.
     bool perform(Stream& stream, const Operation& operation);
     void copy(const Copy& copy);
     [[nodiscard]] std::string what_is_missing() const;
@@ -169,9 +171,9 @@ class Device {
     Memory& memory() { return machine_.memory(); }
 };
 
-/// The schedule of the streams and communicators that this thread makes from now on.
+/// Sets the schedule of the streams and communicators that this thread makes from now on.
 void set_schedule(std::uint64_t seed);
-/// Another one for each that is made with it.
+/// A new seed for each of them.
 std::uint64_t next_seed();
 
 } // namespace truestep::simulator

@@ -1,25 +1,25 @@
 #pragma once
 
-// Instructions that are a function of registers, by lanes.
+// Instructions that compute a function of registers, lane by lane.
 
 #include "instructions.hpp"
 #include "warp.hpp"
 
 namespace truestep::simulator {
 
-/// The same for each lane of a set, whatever the others do.
+/// Calls `work` for each lane of a set. A lane's work must not depend on the others.
 template <class Work>
 void for_each_alike(Lanes set, const Work& work) {
     if (set != ~Lanes{0})
         return for_each(set, work);
-#pragma GCC ivdep // what a lane is given, at most it has asked for itself
+#pragma GCC ivdep // lanes are independent; a lane may overwrite only its own input
     for (int lane = 0; lane < lanes; ++lane)
         work(lane);
 }
 
-/// Those whose byte is 1 and not 0.
+/// The lanes whose byte is 1.
 inline Lanes set_of(const std::array<std::uint8_t, lanes>& bytes) {
-    // Multiplied by this, the lowest bits of eight bytes come to stand beside each other at the top.
+    // Multiplying by this gathers the lowest bits of eight bytes at the top.
     constexpr std::uint64_t gathered = 0x0102'0408'1020'4080;
     Lanes set = 0;
     for (std::size_t eight = 0; eight < lanes; eight += 8) {
@@ -84,7 +84,7 @@ Entry compare(F) {
             Form::compare};
 }
 
-/// Of predicates: all lanes at once.
+/// Combines predicates of all lanes at once.
 template <class F>
 Entry logic(F) {
     return {[](Warp& warp, const Instruction& i) {

@@ -1,5 +1,5 @@
-// A fat binary: a header, then images, each with a header of its own. NVIDIA does not describe it; these
-// are the fields that objects of nvcc 12 and 13 have.
+// Reads a fat binary: a header, then images, each with its own header. NVIDIA does not document the
+// format; these are the fields in objects of nvcc 12 and 13.
 #include "fat_binary.hpp"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr std::uint32_t magic = 0xba55'ed50;
 constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t flags_compressed = 0x2000U | 0x8000U; // LZ4, zstd
 
-/// A field of a header, by its place.
+/// A header's field at a byte offset.
 template <class T>
 T field(const char* header, std::size_t at) {
     T value;

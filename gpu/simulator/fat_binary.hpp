@@ -4,8 +4,8 @@
 
 namespace truestep::simulator {
 
-/// The PTX for the newest architecture in what nvcc has put into an object. Throws Fault where there is
-/// none, or where it is compressed.
+/// The PTX for the newest architecture in an object of nvcc. Throws Fault if there is none, or if
+/// it is compressed.
 [[nodiscard]] std::string_view ptx_of(const void* fat_binary);
 
 } // namespace truestep::simulator

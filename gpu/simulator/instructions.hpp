@@ -7,7 +7,7 @@
 
 namespace truestep::simulator {
 
-/// How an instruction's operands are written.
+/// The operands of an instruction, as written.
 enum class Form : std::uint8_t {
     one,       ///< to, a
     two,       ///< to, a, b
@@ -26,7 +26,7 @@ struct Entry {
     Form form = Form::one;
 };
 
-/// By opcode and modifiers, as PTX has them: "add.rn.f32".
+/// Entries by opcode and modifiers, as PTX has them: "add.rn.f32".
 using Table = std::unordered_map<std::string, Entry>;
 
 void add_integers(Table& table);
@@ -34,7 +34,7 @@ void add_reals(Table& table);
 void add_conversions(Table& table);
 void add_accesses(Table& table);
 
-/// All that the machine knows, but for branches, barriers, votes and shuffles.
+/// All instructions of the machine except branches, barriers, votes and shuffles.
 [[nodiscard]] const Table& instructions();
 
 } // namespace truestep::simulator

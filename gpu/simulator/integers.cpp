@@ -1,4 +1,4 @@
-// Whole numbers, bits and predicates.
+// Instructions on integers, bits and predicates.
 #include <bit>
 #include <type_traits>
 
@@ -15,7 +15,7 @@ using s16 = std::int16_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
 
-/// PTX's names of a width.
+/// PTX's type names of a width.
 struct Names {
     std::string bits;
     std::string is_signed;
@@ -37,7 +37,7 @@ void add_arithmetic(Table& t, const Names& names) {
         two<S, S, S>([](S x, S y) { return static_cast<S>((Wide{x} * y) >> width); });
     t["mul.hi." + names.is_unsigned] = two<U, U, U>(
         [](U x, U y) { return static_cast<U>((static_cast<Wide>(x) * static_cast<Wide>(y)) >> width); });
-    // PTX says nothing of a divisor of 0; the least number by -1 is itself again.
+    // PTX leaves division by 0 undefined; the least number divided by -1 is itself.
     t["div." + names.is_signed] = two<S, S, S>([](S x, S y) {
         if (y == 0)
             return S{-1};
@@ -61,7 +61,7 @@ void add_bits(Table& t, const Names& names) {
     t["or." + b] = two<U, U, U>([](U x, U y) { return static_cast<U>(x | y); });
     t["xor." + b] = two<U, U, U>([](U x, U y) { return static_cast<U>(x ^ y); });
     t["not." + b] = one<U, U>([](U x) { return static_cast<U>(~x); });
-    // What is shifted by the width or more is gone; of a signed number its sign stays.
+    // Shifts by the width or more give 0; for a signed number, copies of its sign.
     t["shl." + b] =
         two<U, U, u32>([](U x, u32 by) { return by >= width ? U{0} : static_cast<U>(u64{x} << by); });
     for (const std::string& n : {names.is_unsigned, b})
@@ -143,8 +143,8 @@ void add_integers(Table& t) {
     t["mad.wide.u32"] = three<u64, u32, u64>([](u32 x, u32 y, u64 z) { return u64{x} * y + z; });
     t["mad.wide.s32"] =
         three<u64, s32, u64>([](s32 x, s32 y, u64 z) { return static_cast<u64>(s64{x} * y) + z; });
-    // Bytes of both, each by four bits: its number, and whether its sign stands in the place of all its
-    // bits.
+    // Four bits choose each byte of the result: the number of a byte of both, and whether its sign
+    // fills it.
     t["prmt.b32"] = three<u32, u32, u32>([](u32 x, u32 y, u32 which) {
         const u64 bytes = u64{y} << 32U | x;
         u32 result = 0;
@@ -162,7 +162,7 @@ void add_integers(Table& t) {
     t["xor.pred"] = logic([](Lanes x, Lanes y) { return x ^ y; });
     t["not.pred"] = logic([](Lanes x, Lanes) { return ~x; });
     t["mov.pred"] = logic([](Lanes x, Lanes) { return x; });
-    // An address of a space is the generic one.
+    // In this machine an address of global memory is already generic.
     t["cvta.to.global.u64"] = t["mov.u64"];
 }
 

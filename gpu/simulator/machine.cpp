@@ -15,7 +15,7 @@ namespace truestep::simulator {
 
 namespace {
 
-/// What nobody has written, for who reads it all the same.
+/// Fills unwritten memory, for kernels that read it all the same.
 constexpr std::uint8_t junk = 0xa5;
 
 void begin(Block& block, std::uint32_t index, std::uint32_t blocks, std::uint32_t threads) {
@@ -36,7 +36,7 @@ void begin(Block& block, std::uint32_t index, std::uint32_t blocks, std::uint32_
         warp.next.fill(0);
         warp.registers.resize(static_cast<std::size_t>(kernel.registers) * lanes);
         warp.predicates.resize(static_cast<std::size_t>(kernel.predicates));
-        // Nobody writes what is given, so that of a block that was used before most of it is there.
+        // Kernels never write the given registers, so a reused block already has most of them.
         if (warp.row(threads_x)[0] == threads && warp.row(blocks_x)[0] == blocks) {
             std::fill_n(warp.row(block_x), lanes, std::uint64_t{index});
             first += lanes;
@@ -61,12 +61,12 @@ int count_of(const Block& block, Lanes Warp::*set) {
     return count;
 }
 
-/// The barrier that a lane stands at is the instruction before its next one.
+/// The barrier at which a lane waits is the instruction before its next one.
 const Instruction& barrier_of(const Warp& warp, int lane) {
     return warp.kernel->code[static_cast<std::size_t>(warp.next[static_cast<std::size_t>(lane)]) - 1];
 }
 
-/// All wait: for a barrier that all have reached, or for ever.
+/// All warps wait: for a barrier that all have reached, or for ever.
 void pass_barrier(Block& block) {
     const Warp* waiting = nullptr;
     const Warp* missing = nullptr;

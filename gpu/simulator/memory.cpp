@@ -8,7 +8,7 @@ namespace truestep::simulator {
 
 namespace {
 
-/// What a range has in its first word of bits.
+/// The part of a range that lies in its first word of bits.
 struct Part {
     std::uint64_t word = 0;
     std::uint64_t mask = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* variable = "TRUESTEP_SIMULATED_MISTAKE";
 
-/// What stands between bars; read once.
+/// The variable's parts between bars; read once.
 const std::vector<std::string>& asked() {
     static const std::vector<std::string> parts = [] {
         std::vector<std::string> all;

@@ -1,18 +1,19 @@
 #pragma once
 
-// Mistakes made on purpose, to see that one's tests notice: by the variable TRUESTEP_SIMULATED_MISTAKE.
+// Known bugs that the variable TRUESTEP_SIMULATED_MISTAKE makes, to see whether tests notice them.
 
 #include <string>
 #include <string_view>
 
 namespace truestep::simulator {
 
-/// The PTX with what the variable asks for: "KERNEL|NUMBER|REGEX|REPLACEMENT", by lines of the kernels
-/// whose mangled names hold KERNEL; NUMBER is which of the lines that the expression is found in, 0 all.
+/// The PTX with the change that the variable requests: "KERNEL|NUMBER|REGEX|REPLACEMENT". It
+/// changes kernels whose mangled names contain KERNEL. NUMBER says which of the matching lines
+/// changes; 0 means all.
 [[nodiscard]] std::string with_mistake(std::string_view ptx);
-/// Whether a function of the runtime is to do nothing: "call|cudaStreamWaitEvent".
+/// Whether a function of the runtime shall do nothing: "call|cudaStreamWaitEvent".
 [[nodiscard]] bool left_out(const char* call);
-/// "threads|NUMBER": how many a block is launched with, whoever asked for others.
+/// The number of threads with which a block is launched: `asked`, or NUMBER in "threads|NUMBER".
 [[nodiscard]] unsigned threads_of(unsigned asked);
 
 } // namespace truestep::simulator

@@ -10,8 +10,8 @@ using namespace truestep::simulator::nccl;
 
 namespace {
 
-/// Calls work(device) with all locked. What breaks a rule of the library's ends all, as a kernel's fault
-/// does.
+/// Calls work(device) under its lock. Breaking a rule of the library ends all devices, as a
+/// kernel's fault does.
 template <class Work>
 ncclResult_t locked(const Work& work) {
     Device& device = Device::get();
@@ -43,7 +43,7 @@ bool overlap_elsewhere(const Call& call, int ranks) {
     return call.kind == CallKind::reduce_scatter ? to != from + own : from != to;
 }
 
-/// What no rank needs others for to see.
+/// Errors of a call that can be found without other ranks.
 std::string wrong_in(const Call& call, const World& world, const AddressSpace& addresses) {
     const int ranks = world.ranks();
     if (call.peer < 0 || call.peer >= ranks)
@@ -84,7 +84,7 @@ bool blocking_of(const ncclConfig_t* config) {
     return config == nullptr || config->blocking != 0;
 }
 
-/// An end that a failed device does not keep from coming.
+/// Ends a communicator, even after the device has failed.
 ncclResult_t removed(ncclComm_t comm, const char* how, bool wait) {
     Device& device = Device::get();
     const std::lock_guard<std::recursive_mutex> lock(device.mutex);

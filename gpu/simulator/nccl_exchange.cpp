@@ -1,4 +1,5 @@
-// Calls that meet: do they fit, who has not come, and what may not be touched meanwhile.
+// Calls that meet: whether they fit, which ranks are missing, and which memory must not be touched
+// meanwhile.
 #include "nccl_exchange.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ bool adds(CallKind kind) {
     return kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_reduce;
 }
 
-/// Whether the two may be of one collective, or the ends of one message.
+/// Whether the two can belong to one collective, or be the ends of one message.
 bool fit(const Call& one, const Call& other) {
     if (one.count != other.count || one.type != other.type)
         return false;
@@ -104,7 +105,7 @@ void World::add(const std::shared_ptr<Call>& call) {
                         of_rank(*call) + " in its place");
     match->calls[place] = call;
     call->match = match;
-    // Nobody will ask for it again: those who take part in it hold it.
+    // No rank will look it up again, since all participants hold it.
     if (std::ranges::all_of(match->calls, [](const auto& one) { return one != nullptr; }))
         under_way.erase(key);
 }
@@ -146,11 +147,11 @@ bool Exchange::go_on(std::mt19937_64& random) {
     return over_;
 }
 
-/// It is over: there is no more to do, or nobody wants it.
+/// The exchange is over: it is finished, or no longer wanted.
 void Exchange::abort() {
     for (const auto& call : calls_)
         if (!call->match->done)
-            call->begun = false; // whoever still waits for it waits for ever
+            call->begun = false; // a peer that still waits for it waits for ever
     over_ = true;
     land();
 }
@@ -165,7 +166,7 @@ void Exchange::begin() {
     }
 }
 
-/// The calls of one group may overlap where the library allows it: in place, and where all only read.
+/// Calls of one group may overlap where the library allows it: in place, and where all only read.
 void Exchange::fly(const Call& call, const void* at, std::size_t bytes, bool written) {
     if (bytes == 0)
         return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What ranks of a simulated NCCL have to do with each other: communicators, and calls that meet.
+// What ranks of a simulated NCCL share: communicators, and calls that meet.
 
 #include <array>
 #include <map>
@@ -28,7 +28,7 @@ enum class CallKind : std::uint8_t {
 struct Match;
 struct Split;
 
-/// What one rank has asked for.
+/// A call of one rank.
 struct Call {
     CallKind kind = CallKind::send;
     const void* send = nullptr;
@@ -37,21 +37,21 @@ struct Call {
     ncclDataType_t type = ncclUint8;
     ncclRedOp_t operation = ncclSum;
     int peer = 0;             ///< or the root
-    int rank = 0;             ///< who has asked
+    int rank = 0;             ///< the rank of the caller
     std::uint64_t number = 0; ///< of the rank's collectives, or of its messages to or from the peer
-    bool begun = false;       ///< its stream has come to it
+    bool begun = false;       ///< its stream has reached it
     std::shared_ptr<Match> match = {};
 
     [[nodiscard]] bool collective() const { return kind != CallKind::send && kind != CallKind::receive; }
     [[nodiscard]] std::size_t bytes() const;
-    /// What it reads and what it writes; with the ranks of the communicator.
+    /// The bytes that the call reads and writes, in a communicator with this many ranks.
     [[nodiscard]] std::size_t bytes_sent(int ranks) const;
     [[nodiscard]] std::size_t bytes_received(int ranks) const;
     /// "all-gather 3 of 16 ncclUint8".
     [[nodiscard]] std::string text() const;
 };
 
-/// Calls of several ranks that are one: all of a collective, or the two ends of a message.
+/// Calls of several ranks that belong together: a whole collective, or both ends of a message.
 struct Match {
     std::vector<std::shared_ptr<Call>> calls; ///< by rank; of a message the sender's first
     bool done = false;
@@ -59,13 +59,13 @@ struct Match {
     [[nodiscard]] bool ready() const;
 };
 
-/// A communicator of all its ranks.
+/// A communicator, with all its ranks.
 struct World {
     struct Key {
         int from = -1;
         int to = -1;
         std::uint64_t number = 0;
-        // clang-tidy takes what the default compares with 0 for a pointer.
+        // clang-tidy takes the 0 in the default's comparison for a pointer.
         auto operator<=>(const Key&) const = default; // NOLINT(modernize-use-nullptr)
     };
     int number = 0;
@@ -78,18 +78,19 @@ struct World {
 
     [[nodiscard]] int ranks() const { return static_cast<int>(joined.size()); }
     [[nodiscard]] bool complete() const;
-    /// Two ranks of one device.
+    /// Whether two ranks have the same device.
     [[nodiscard]] bool shares_devices() const;
-    /// Throws Fault where it is not what the others have asked for in its place.
+    /// Throws Fault if the call does not fit the calls of other ranks.
     void add(const std::shared_ptr<Call>& call);
     /// "communicator 1 (4 ranks)".
     [[nodiscard]] std::string text() const;
 };
 
-/// Moves and adds what a match is about. Throws Fault for what it cannot add.
+/// Moves and adds the data of a match. Throws Fault for what it cannot add.
 void carry_out(const Match& match, std::mt19937_64& random);
 
-/// A group of one rank on one stream: a kernel of NCCL's, which waits for the others' on the device.
+/// A group of one rank on one stream: like a kernel of NCCL, it waits on the device for the other
+/// ranks.
 class Exchange final : public Meeting {
   public:
     Exchange(std::shared_ptr<World> world, int rank, std::vector<std::shared_ptr<Call>> calls,
@@ -99,7 +100,7 @@ class Exchange final : public Meeting {
     [[nodiscard]] bool can_go_on() const override;
     bool go_on(std::mt19937_64& random) override;
     [[nodiscard]] std::string waits_for() const override;
-    /// Ends without having done anything more.
+    /// Ends without any further work.
     void abort();
     [[nodiscard]] bool over() const { return over_; }
     Stream* stream = nullptr;

@@ -1,4 +1,4 @@
-// Groups: what a thread has asked for begins at the end of the outermost one.
+// Groups: what a thread requests in a group begins at the end of the outermost one.
 #include <algorithm>
 
 #include "nccl_members.hpp"
@@ -30,7 +30,7 @@ std::uint64_t next_number(Member& member, const Call& call) {
                              : member.messages[{call.kind == CallKind::send, call.peer}]++;
 }
 
-/// All that a group asks of one communicator is one piece of work.
+/// All calls of a group on one communicator are one piece of work.
 void begin(Device& device, Member& member, const std::vector<Asked>& asked) {
     std::vector<std::shared_ptr<Call>> calls;
     for (const Asked& one : asked) {
@@ -111,7 +111,7 @@ void drop_group() {
 ncclResult_t end_group(Device& device) {
     const Group ended = std::exchange(group, {});
     if (ended.failed != ncclSuccess)
-        return ended.failed; // nothing of it has begun
+        return ended.failed; // none of it has begun
     ncclResult_t result = ncclSuccess;
     for (ncclComm* const comm : ended.joining) {
         Member* const member = Library::get().alive(comm);

@@ -1,4 +1,4 @@
-// Communicators: who has come, what each says of itself, and what is left of one that is gone.
+// Communicators: their ranks, the state of each, and what remains of a destroyed one.
 #include "nccl_members.hpp"
 
 #include <algorithm>
@@ -64,8 +64,8 @@ ncclResult_t Member::state(std::string& why) {
     return under_way.empty() ? ncclSuccess : ncclInProgress;
 }
 
-/// The last one who comes makes the communicators of all: a color each, in the order of keys, then of
-/// ranks.
+/// The last rank makes all communicators: one for each color, with its ranks ordered by key, then
+/// by rank.
 void Split::come(int rank, Part part, const World& parent) {
     part.come = true;
     parts[static_cast<std::size_t>(rank)] = part;
@@ -107,7 +107,7 @@ ncclUniqueId Library::identity() {
 
 ncclComm_t Library::add(std::unique_ptr<Member> member) {
     member->random.seed(next_seed());
-    // A number that is given once: who uses it too long is found out.
+    // Each number is used once, so that late uses of a handle are found.
     auto* const handle = reinterpret_cast<ncclComm_t>((++made_) << 4U);
     members_[handle] = std::move(member);
     return handle;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an ncclComm_t stands for, and the groups of a thread.
+// The object behind an ncclComm_t, and the groups of a thread.
 
 #include <random>
 #include <set>
@@ -43,31 +43,31 @@ struct Member {
     std::shared_ptr<Exchange> last;
     std::mt19937_64 random;
 
-    /// What ncclCommGetAsyncError says of it, and why if that is an error.
+    /// The result of ncclCommGetAsyncError, and the reason if that is an error.
     [[nodiscard]] ncclResult_t state(std::string& why);
     void put_to_come(Device& on);
-    /// Drops what is over.
+    /// Drops finished exchanges.
     void tidy();
     /// "rank 1 of communicator 2 (4 ranks)".
     [[nodiscard]] std::string text() const;
 };
 
-/// All that the process has of NCCL. Whoever uses it holds the device's mutex.
+/// The NCCL state of the process. Callers hold the device's mutex.
 class Library {
   public:
     static Library& get();
 
     [[nodiscard]] ncclUniqueId identity();
-    /// Throws Fault where the identity is none, or the rank has been there.
+    /// Throws Fault if the identity is invalid, or the rank has joined before.
     ncclComm_t join(const ncclUniqueId& id, int ranks, int rank, bool blocking);
     ncclComm_t make_child(bool blocking);
     [[nodiscard]] int next_world() { return ++worlds_; }
     [[nodiscard]] Member* alive(ncclComm_t comm) const;
-    /// nullptr for null. Throws Fault for what is gone.
+    /// nullptr for null. Throws Fault for a destroyed communicator.
     [[nodiscard]] Member* find(ncclComm_t comm, const char* caller);
-    /// The same, of one that may be given work: it is in no progress.
+    /// The same for a communicator that may be given work, so it must not be in progress.
     [[nodiscard]] Member* usable(ncclComm_t comm, const char* caller);
-    /// `how`: by which function. What is under way ends.
+    /// `how` names the calling function. Work under way ends.
     void remove(ncclComm_t comm, const char* how);
 
   private:
@@ -80,18 +80,18 @@ class Library {
     int worlds_ = 0;
 };
 
-/// Work of this thread for a communicator, now or at the end of the group.
+/// Requests work of this thread for a communicator, now or at the end of the group.
 void ask(ncclComm_t comm, Stream& stream, const std::shared_ptr<Call>& call);
-/// Begins what the thread's group holds. ncclInProgress where a communicator says so.
+/// Begins the calls of the thread's group. Returns ncclInProgress if a communicator reports that.
 ncclResult_t end_group(Device& device);
 void drop_group();
-/// Notes an error in an open group: its end tells it again.
+/// Notes an error in an open group, whose end reports it again.
 ncclResult_t in_group(ncclResult_t result);
-/// In an open group for its end, else at once: that all ranks of it have come.
+/// Awaits all ranks of the communicator: at the end of an open group, else at once.
 void await_at_end(ncclComm_t comm);
-/// Until it says success, others going on meanwhile; an error where patience ends.
+/// Waits for success while other threads run; an error when `patience` ends.
 ncclResult_t await(Device& device, Member& member, const char* what);
-/// What ncclGetErrorString says of the thread's last error.
+/// Sets the thread's last error, which ncclGetErrorString and ncclGetLastError report.
 ncclResult_t tell(ncclResult_t result, const std::string& why);
 [[nodiscard]] const std::string& told();
 

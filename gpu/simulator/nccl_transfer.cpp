@@ -1,4 +1,4 @@
-// What a match moves and adds, once all who take part in it have come.
+// Moves and adds the data of a match, once all participants have come.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace truestep::simulator::nccl {
 
 namespace {
 
-/// The bytes of an address at which the host may not look, known to be in flight for this.
+/// The bytes at an address of the device, which are in flight for this exchange.
 std::uint8_t* place(const void* at, std::size_t bytes, bool write) {
     const auto begin = reinterpret_cast<std::uint64_t>(at);
     Allocation* const allocation = Device::get().memory().find(begin);
@@ -34,8 +34,8 @@ const std::byte* part(const void* all, std::size_t number, std::size_t bytes) {
     return static_cast<const std::byte*>(all) + number * bytes;
 }
 
-/// The part of all sends that begins after so many bytes, added. Which rank comes first is nobody's to
-/// know: a ring begins elsewhere for each stretch of values.
+/// The sum over all sends of the part that begins at `offset`. The order of ranks is drawn: a ring
+/// begins elsewhere for each stretch of values.
 std::vector<std::uint8_t> added(const Match& match, std::size_t offset, std::mt19937_64& random) {
     constexpr std::size_t stretch = 64;
     const Call& call = *match.calls.front();

@@ -1,4 +1,4 @@
-// Types and their arithmetic.
+// NCCL's types and their arithmetic.
 #include "nccl_values.hpp"
 
 #include <algorithm>

@@ -12,8 +12,8 @@ namespace truestep::simulator::nccl {
 [[nodiscard]] const char* name_of(ncclDataType_t type);
 [[nodiscard]] bool known(ncclDataType_t type);
 
-/// Of `parts` element by element into `result`, in the order in which they stand. Throws Fault for types
-/// and operations that it does not know.
+/// Reduces `parts` element by element into `result`, in the given order. Throws Fault for unknown
+/// types and operations.
 void reduce(const std::vector<const std::uint8_t*>& parts, std::uint8_t* result, std::size_t count,
             ncclDataType_t type, ncclRedOp_t operation);
 

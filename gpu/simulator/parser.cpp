@@ -1,4 +1,4 @@
-// PTX as nvcc writes it: entries of one dimension, without calls.
+// Parses PTX as nvcc writes it: entries of one dimension, without calls.
 #include <truestep/simulator/program.hpp>
 
 #include <stdexcept>
@@ -128,7 +128,7 @@ class Parser {
         if (words[0] == ".maxntid") {
             kernel_->most_threads = static_cast<std::uint32_t>(number_in(words.at(1)));
         } else if (words[0] == ".loc") {
-            if (number_in(words.at(2)) > 0) // 0 is of no line in particular
+            if (number_in(words.at(2)) > 0) // 0 means no particular line
                 source_ = {static_cast<int>(number_in(words.at(1))),
                            static_cast<int>(number_in(words.at(2)))};
         } else if (words[0] == ".reg") {
@@ -383,7 +383,7 @@ class Parser {
     std::unordered_map<std::string, std::uint64_t> symbols_;
     std::unordered_map<std::uint64_t, int> constants_;
     std::vector<std::pair<std::size_t, std::string>> jumps_;
-    std::vector<Form> forms_; ///< of each instruction; of what is no plain one, any
+    std::vector<Form> forms_; ///< of each instruction; arbitrary if it is not plain
 };
 
 } // namespace

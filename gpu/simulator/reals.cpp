@@ -1,4 +1,4 @@
-// Floats, rounded to the nearest as the specification has it; and conversions.
+// Instructions on floats, rounded to nearest as the specification requires; and conversions.
 #include <cmath>
 #include <type_traits>
 
@@ -8,7 +8,7 @@ namespace truestep::simulator {
 
 namespace {
 
-/// The smaller one; of two zeros the negative, beside a NaN the other.
+/// The smaller number; of two zeros the negative one; of a NaN and a number, the number.
 template <class T>
 T smaller(T x, T y) {
     if (std::isnan(x))
@@ -38,7 +38,7 @@ void add_arithmetic_of(Table& t, const std::string& n) {
 
 template <class T>
 void add_relations_of(Table& t, const std::string& n) {
-    // Ordered: false beside a NaN. Unordered, with a u: true.
+    // Ordered relations are false for a NaN, unordered ones (with a u) are true.
     const auto both = [&](const std::string& op, auto relation) {
         t["setp." + op + "." + n] = compare<T>(relation);
         t["setp." + op + "u." + n] = compare<T>(
@@ -58,7 +58,7 @@ template <class T>
 void add_type(Table& t, const std::string& n) {
     add_arithmetic_of<T>(t, n);
     add_relations_of<T>(t, n);
-    // Bits as they are.
+    // These copy bits unchanged.
     const std::string bits = "b" + n.substr(1);
     for (const std::string op : {"mov.", "selp."})
         t[op + n] = t[op + bits];

@@ -1,6 +1,6 @@
-// The registers of PTX are as many as it has values: thousands, each of which a few instructions know.
-// Those that are never needed at the same time stand in one place, so that a block's stay where the
-// processor finds them soon.
+// Lets registers share places. PTX has a register for every value: thousands, each used by a few
+// instructions. Registers that are never needed at the same time share one place, so that a block's
+// registers stay in the cache.
 #include "registers.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace truestep::simulator {
 
 namespace {
 
-/// Calls read(operand) and write(operand) for each that is a register or a constant.
+/// Calls read(operand) and write(operand) for each operand that is a register or a constant.
 template <class Read, class Write>
 void for_operands(Instruction& i, Form form, const Read& read, const Write& write) {
     const auto elements = [&](const auto& work) { std::ranges::for_each(i.elements, work); };
@@ -67,7 +67,7 @@ class Set {
     void add(int number) { words_[word(number)] |= bit(number); }
     void take_out(int number) { words_[word(number)] &= ~bit(number); }
     void clear() { std::ranges::fill(words_, 0); }
-    /// True when there was something new.
+    /// Returns true if there was a new element.
     bool add_all(const Set& other) {
         std::uint64_t fresh = 0;
         for (std::size_t n = 0; n < words_.size(); ++n) {
@@ -90,8 +90,8 @@ class Set {
     std::vector<std::uint64_t> words_;
 };
 
-/// From the first place where a register is needed or written to the last: 2n is before instruction n, 2n +
-/// 1 behind it.
+/// The stretch from the first place where a register is needed or written to the last: 2n is before
+/// instruction n, 2n + 1 behind it.
 struct Stretch {
     int begin = -1;
     int end = -1;
@@ -113,15 +113,15 @@ class Stretches {
 
     std::vector<Stretch> find() {
         while (pass(false)) {
-            // What is needed at the head of a loop is needed at its end.
+            // A value needed at the head of a loop is also needed at its end.
         }
         pass(true);
         return std::move(all_);
     }
 
   private:
-    /// From the last instruction to the first: what is needed before each. True where more is than was
-    /// known.
+    /// Goes from the last instruction to the first and finds what is needed before each. Returns
+    /// true if it found more than before.
     bool pass(bool note) {
         bool more = false;
         needed_.clear();

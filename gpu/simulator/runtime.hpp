@@ -1,13 +1,13 @@
 #pragma once
 
-// What the functions of the CUDA runtime have in common.
+// Helpers of all functions of the CUDA runtime.
 
 #include "device.hpp"
 #include "mistakes.hpp"
 
 namespace truestep::simulator {
 
-/// What cudaGetLastError says of this thread.
+/// The result of cudaGetLastError in this thread.
 cudaError_t& last_error();
 
 /// Notes and returns it.
@@ -17,7 +17,7 @@ inline cudaError_t say(cudaError_t error) {
     return error;
 }
 
-/// Calls work(device) with the device locked, unless it has failed already: then all calls do.
+/// Calls work(device) with the device locked. After a failure all calls fail.
 template <class Work>
 cudaError_t on_device(const Work& work) {
     Device& device = Device::get();
@@ -25,7 +25,7 @@ cudaError_t on_device(const Work& work) {
     return say(device.failed() != cudaSuccess ? device.failed() : work(device));
 }
 
-/// The same, for what has to be given back even then.
+/// The same for releases, which must work even then.
 template <class Work>
 cudaError_t give_back(const Work& work) {
     Device& device = Device::get();
@@ -34,7 +34,7 @@ cudaError_t give_back(const Work& work) {
     return say(device.failed() != cudaSuccess ? device.failed() : error);
 }
 
-/// What no thread may do while it captures: the capture is spoiled.
+/// For calls that are forbidden during a capture: they spoil it.
 inline cudaError_t unless_capturing(Device& device) {
     Stream* const stream = device.captured_by_this_thread();
     if (stream == nullptr)
@@ -43,8 +43,8 @@ inline cudaError_t unless_capturing(Device& device) {
     return cudaErrorStreamCaptureUnsupported;
 }
 
-/// What a thread may not do in a group of NCCL's: what is in it has not begun, and a wait for it is for
-/// ever.
+/// For calls that are forbidden in a group of NCCL: its calls have not begun, so waiting for them
+/// never ends.
 inline cudaError_t unless_in_group(Device& device) {
     if (open_groups() > 0 && device.failed() == cudaSuccess)
         device.fail(cudaErrorLaunchFailure, "NCCL: a thread waits for a stream with a group left open");

@@ -1,4 +1,4 @@
-// Modules, kernels, devices and errors, as the CUDA runtime has them.
+// The CUDA runtime's functions for modules, kernels, devices and errors.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -23,7 +23,7 @@ struct Configuration {
     std::size_t shared = 0;
     cudaStream_t stream = nullptr;
 };
-/// Of the launch that <<< >>> is about to make.
+/// The configuration of the launch that <<< >>> is about to make.
 thread_local Configuration configured;
 
 constexpr std::size_t most_static_shared = std::size_t{48} * 1024;
@@ -115,7 +115,7 @@ void __cudaRegisterFatBinaryEnd(void** /*module*/) {}
 
 void __cudaUnregisterFatBinary(void** /*module*/) {}
 
-// Modules are read when they are asked for: there is nothing to begin.
+// Modules are read when they are used, so there is nothing to do.
 char __cudaInitModule(void** /*module*/);
 char __cudaInitModule(void** /*module*/) {
     return 1;
@@ -209,7 +209,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int /*device*/, int /*peer*/) {
-    *can = 1; // but nobody has asked for it (cudaDeviceEnablePeerAccess), and kernels may not
+    *can = 1; // but access has not been enabled (cudaDeviceEnablePeerAccess), and kernels may not
     return cudaSuccess;
 }
 
@@ -220,7 +220,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
     return cudaSuccess;
 }
 
-// The seam to the project's own gpu/availability.cpp: it is there where the simulator is linked.
+// gpu/availability.cpp calls this where the simulator is linked.
 void truestep_simulator_schedule(std::uint64_t seed);
 void truestep_simulator_schedule(std::uint64_t seed) {
     set_schedule(seed);

@@ -1,4 +1,4 @@
-// Memory and copies, as the CUDA runtime has them.
+// The CUDA runtime's functions for memory and copies.
 #include "runtime.hpp"
 
 using namespace truestep::simulator;

@@ -1,4 +1,4 @@
-// Streams, events and graphs, as the CUDA runtime has them.
+// The CUDA runtime's functions for streams, events and graphs.
 #include "runtime.hpp"
 
 using namespace truestep::simulator;
@@ -23,7 +23,7 @@ Graph& graph_of(cudaGraphExec_t handle) {
     return *reinterpret_cast<Graph*>(handle);
 }
 
-/// A node keeps what it is: a kernel its code, a fill its width, a copy the kinds of its memory.
+/// A node keeps its nature: a kernel its code, a fill its width, a copy the kinds of its memory.
 bool may_become(const Device& device, const Operation& known, const Operation& now) {
     if (known.index() != now.index())
         return false;
@@ -37,7 +37,7 @@ bool may_become(const Device& device, const Operation& known, const Operation& n
            device.addresses.on_device(one.from) == device.addresses.on_device(two.from);
 }
 
-/// Of what would have to wait: no stream that captures can.
+/// For calls that would have to wait, which a capturing stream cannot.
 cudaError_t unless_captured(Stream& stream) {
     if (!stream.capturing)
         return cudaSuccess;
@@ -145,7 +145,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
         if (mark->reached >= mark->asked)
             return device.failed();
         static_cast<void>(
-            device.do_one(&device.stream(nullptr))); // whoever asks again and again comes to an end
+            device.do_one(&device.stream(nullptr))); // so that repeated queries come to an end
         return device.failed() != cudaSuccess ? device.failed() : cudaErrorNotReady;
     });
 }

@@ -18,8 +18,8 @@ int first_of(Lanes set) {
     return std::countr_zero(set);
 }
 
-/// The lane whose value a lane gets, or -1 where it keeps its own: PTX's rule, with the end of the lane's
-/// part of the warp in the low bits of `limits`, and the bits that name the part from bit 8 on.
+/// The lane whose value a lane gets, or -1 if it keeps its own, by PTX's rule: the low bits of
+/// `limits` have the end of the lane's part of the warp, and the bits from 8 on name the part.
 int partner(Shuffle shuffle, int lane, int by, int limits) {
     constexpr int bits = lanes - 1;
     const int part = limits >> 8 & bits;
@@ -56,8 +56,8 @@ class Turn {
         for_each(set, [&](int lane) { warp_.next[static_cast<std::size_t>(lane)] = at; });
     }
 
-    /// Those that run together: all at one instruction. Mostly the first one that anybody is at, so that
-    /// those whom a branch has parted meet again; now and then any.
+    /// Chooses the lanes that run together, all at one instruction: usually the earliest one, so
+    /// that diverged lanes meet again; sometimes any.
     void choose() {
         const Lanes ready = warp_.ready();
         std::mt19937_64& random = *warp_.block->random;
@@ -94,7 +94,7 @@ class Turn {
         });
     }
 
-    /// Whether all 32 lanes are there: without branches, for this is mostly so.
+    /// Whether all 32 lanes are there. It has no branches, since the answer is usually yes.
     [[nodiscard]] bool all_at(int place) const {
         int other = 0;
         for (const int next : warp_.next)
@@ -102,7 +102,7 @@ class Turn {
         return other == 0;
     }
 
-    /// Instructions of the group, until it is to be chosen anew.
+    /// Runs the group until a new one has to be chosen.
     void run() {
         const Instruction* const code = warp_.kernel->code.data();
         while (left_ > 0 && at_ != meeting_) {
@@ -122,7 +122,7 @@ class Turn {
         }
     }
 
-    /// What is no plain instruction. False when the group is to be chosen anew.
+    /// Runs an instruction that is not plain. Returns false if a new group has to be chosen.
     bool turn(const Instruction& i, Lanes on) {
         switch (i.kind) {
         case Kind::branch:
@@ -160,11 +160,12 @@ class Turn {
         }
         const bool back = i.target <= at_;
         at_ = i.target;
-        // Nobody runs ahead of those who wait at a later place, or leaves them waiting for ever in a loop.
+        // Lanes must not run ahead of those that wait at a later place, nor leave them waiting for
+        // ever in a loop.
         return meeting_ == nowhere || (!back && at_ <= meeting_);
     }
 
-    /// The members of a vote or a shuffle, once all have come to it; nobody before that.
+    /// The members of a vote or a shuffle once all have come; none before that.
     Lanes met(const Instruction& i, const std::string& name) {
         const std::uint64_t* const members = warp_.values(i.a);
         const auto named = static_cast<Lanes>(members[first_of(group_)]);

@@ -4,7 +4,7 @@
 
 namespace truestep::simulator {
 
-/// Lets a warp run for so many instructions, or until none of its lanes can.
+/// Runs a warp for this many instructions, or until all its lanes are blocked.
 void take_turn(Warp& warp, std::uint64_t instructions);
 
 } // namespace truestep::simulator

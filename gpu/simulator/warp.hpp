@@ -1,6 +1,6 @@
 #pragma once
 
-// 32 threads of a block, and the block: what instructions work on.
+// 32 threads of a block, and the block: the data on which instructions work.
 
 #include <array>
 #include <bit>
@@ -64,7 +64,7 @@ struct Block {
     std::vector<Warp> warps;
 };
 
-/// Throws Fault: what, and where the lane is.
+/// Throws Fault with the text and the lane's place.
 [[noreturn]] void fault(const Warp& warp, const Instruction& instruction, int lane,
                         const std::string& what);
 
@@ -79,7 +79,8 @@ void for_each(Lanes set, const Work& work) {
         work(std::countr_zero(set));
 }
 
-/// A register as a value of a type: its low bytes. Not by memcpy, which keeps compilers from vectors.
+/// A register's low bytes as a value of a type. Not by memcpy, which keeps compilers from
+/// vectorizing.
 template <class T>
 T value_of(std::uint64_t bits) {
     if constexpr (std::is_same_v<T, float>)
@@ -90,7 +91,8 @@ T value_of(std::uint64_t bits) {
         return static_cast<T>(bits);
 }
 
-/// And back; a NaN as devices make it, a signed number with its sign in all of the register.
+/// The reverse; a NaN becomes the device's NaN, and a signed number is extended to the whole
+/// register.
 template <class T>
 std::uint64_t bits_of(T value) {
     if constexpr (std::is_same_v<T, float>) {

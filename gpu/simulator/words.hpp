@@ -8,14 +8,14 @@
 namespace truestep::simulator {
 
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-/// At blanks, without commas and semicolons.
+/// Splits at blanks and drops commas and semicolons.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
-/// At commas outside of braces.
+/// Splits at commas outside of braces.
 [[nodiscard]] std::vector<std::string_view> operands_of(std::string_view text);
-/// The decimal number that a text begins with; throws std::invalid_argument where there is none.
+/// The decimal number at the begin of a text; throws std::invalid_argument if there is none.
 [[nodiscard]] std::uint64_t number_in(std::string_view text);
 
-/// ".align 8 .b8 name[24]", of a parameter or of shared memory.
+/// A parameter or shared memory, as in ".align 8 .b8 name[24]".
 struct Declared {
     std::string name;
     std::uint64_t align = 1;

@@ -1,4 +1,4 @@
-// Blocks in the host's form: their barriers, and the sums that every system counts with.
+// Blocks in the host's form: their barriers, and the sums that all systems use.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -36,7 +36,7 @@ TEST_P(Threads, OffsetsAreTheSumsOfWhatComesBefore) {
     }
 }
 
-/// What a scan gives each thread of a block.
+/// Records what a scan gives each thread of a block.
 struct Scanned {
     struct Arguments {
         const std::uint32_t* values;

@@ -28,7 +28,7 @@ using Values = CudaMachine::Vector<float>;
 constexpr Index count = 500;
 constexpr std::size_t bytes = count * sizeof(float);
 
-/// A rank with its device, its links, and messages that stand there.
+/// A rank with its device, its links, and messages in its memory.
 struct Rank {
     Rank(Peers& peers, std::vector<int> with, int device = -1)
         : ranks(peers), stream({.device = device < 0 ? peers.rank() : device}),
@@ -75,14 +75,14 @@ TEST(Links, MessagesArriveWhateverIsTakenFirst) {
             return;
         }
         const auto first = rank.ask(0, 1);
-        static_cast<void>(rank.ask(0, 2)); // which nobody wants any more
+        static_cast<void>(rank.ask(0, 2)); // never awaited
         const auto third = rank.ask(0, 3);
         EXPECT_EQ(rank.read(*third), all_of(3));
         EXPECT_EQ(rank.read(*first), all_of(1));
     });
 }
 
-/// On one stream each would wait in what it sends for the other to receive.
+/// On one stream, each send would wait for the other rank to receive.
 TEST(Links, BothDirectionsAndACircleWaitForNobody) {
     for (const int size : {2, 3, 5})
         distributed::run_peers(size, [size](Peers& peers) {
@@ -122,7 +122,7 @@ TEST(Links, AMessageIsTheSendersAgainWhenItHasGone) {
     });
 }
 
-/// What a group of ranks ends with.
+/// The error with which a group of ranks ends.
 std::string ended(int size, const std::function<void(Peers&)>& work) {
     try {
         distributed::run_peers(size, work);
@@ -145,7 +145,7 @@ TEST(Links, AMessageOfAnotherSizeIsTold) {
                           "(message 1, 8 bytes)"));
 }
 
-/// It has told that it sends, and the other's device waits for what will never come.
+/// The rank has announced a send, and the other's device waits for data that never comes.
 TEST(Links, WhoDiesWhileItSendsIsNamed) {
     EXPECT_THAT(ended(2,
                       [](Peers& peers) {

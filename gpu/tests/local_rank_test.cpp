@@ -46,7 +46,7 @@ TEST(LocalRank, WhatIsNoNumberIsRefused) {
                                       "least 0; correct or unset it"));
 }
 
-/// By rank: its machine, and what it was told.
+/// The local ranks, given each rank's machine and the number from its launcher.
 std::vector<int> local_ranks(const std::vector<std::pair<std::string, int>>& lodgings) {
     std::vector<Lodging> all;
     for (const auto& [machine, said] : lodgings) {

@@ -1,4 +1,4 @@
-// Peers for vectors that stand where a machine computes, in the host's form.
+// Peers for vectors in a machine's memory, in the host's form.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,7 +25,7 @@ constexpr std::uint64_t seeds = 40;
 constexpr std::size_t size = 70;
 constexpr std::size_t bytes = size * sizeof(float);
 
-/// A rank whose vectors are written and read by its stream alone.
+/// A rank whose vectors only its stream writes and reads.
 class Rank {
   public:
     Rank(Peers& ranks, std::uint64_t seed)
@@ -88,8 +88,8 @@ TEST(BlockPeers, WhatTheStreamHasWrittenComesThoughItIsWrittenAgain) {
         });
 }
 
-/// Parameters of one number go to all neighbours as one copy; of a payload the next may have its place and
-/// number.
+/// Parameters of one number go to all neighbours as one copy. The next payload may reuse the memory
+/// and number of the last one.
 TEST(BlockPeers, APayloadIsCopiedEachTimeItIsSent) {
     distributed::run_peers(2, [](Peers& ranks) {
         Rank rank(ranks, 5);
@@ -149,7 +149,7 @@ TEST(BlockPeers, OneThatFailsIsNamedToThoseThatNeedIt) {
             if (ranks.rank() == 2)
                 throw Error("out of memory");
             if (ranks.rank() == 1)
-                return; // needs nobody
+                return; // a single rank needs no peer
             try {
                 static_cast<void>(rank.peers().receive(Traffic::parameters, 2, 1, bytes)->wait(bytes));
             } catch (const distributed::Aborted& aborted) {

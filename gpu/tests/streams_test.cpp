@@ -34,7 +34,7 @@ TEST(Streams, WorkIsDoneInItsOrderAndLate) {
     EXPECT_TRUE(late);
 }
 
-/// What one stream reads of what another writes.
+/// The value that one stream reads while another writes it.
 int read_after_write(std::uint64_t seed, bool waits) {
     HostStream writer(64, seed);
     HostStream reader = writer.beside();
@@ -59,7 +59,7 @@ TEST(Streams, WhoeverWaitsForAnEventSeesWhatCameBeforeAndWhoeverDoesNotDoesNot) 
     EXPECT_GT(missed, 0);
 }
 
-/// What a stream reads of memory that another writes again afterwards.
+/// The value that a stream reads from memory that another rewrites later.
 int read_before_write(std::uint64_t seed, bool waits) {
     HostStream writer(64, seed);
     HostStream reader = writer.beside();
@@ -84,7 +84,7 @@ TEST(Streams, MemoryThatIsWrittenTooEarlyShows) {
     EXPECT_GT(spoiled, 0);
 }
 
-/// Vectors on a stream: what is written to them is written by it.
+/// Vectors that only their stream writes.
 class Buffer {
   public:
     Buffer(HostStream& stream, std::size_t size) : stream_(stream), values_(size, -1.0F) {}
@@ -112,7 +112,7 @@ std::vector<std::size_t> bytes(const std::vector<std::size_t>& counts) {
     return result;
 }
 
-/// Part `to` of rank `from` in a round: values that name both.
+/// Part `to` of rank `from` in a round: a value that identifies both.
 float value_of(int from, std::size_t to, std::uint64_t round) {
     return static_cast<float>(static_cast<std::uint64_t>(from) * 100 + to * 10 + round);
 }
@@ -151,7 +151,7 @@ TEST(Streams, RanksExchangeWhatTheirStreamsHaveWritten) {
                     ->start_all_gather(Traffic::moment, to_send.data() + before, gathered.data(),
                                        bytes(counts))
                     ->wait();
-                to_send.write(std::vector<float>(all, -2.0F)); // nobody may read it any more
+                to_send.write(std::vector<float>(all, -2.0F)); // it must not be read any more
                 mask->wait();
 
                 std::vector<float> expected_parts;
@@ -172,8 +172,8 @@ TEST(Streams, RanksExchangeWhatTheirStreamsHaveWritten) {
         });
 }
 
-/// Everybody has its parts elsewhere, nothing goes to the next rank, and two get the same: what is received
-/// is found by the sender's list.
+/// Each rank's parts lie elsewhere, nothing goes to the next rank, and two get the same. So only
+/// the sender's list tells where received data was.
 TEST(Streams, RanksExchangeStretchesThatOnlyTheirSenderKnows) {
     constexpr std::size_t ranks_count = 4;
     const auto size_between = [](std::size_t from, std::size_t to) {
@@ -207,9 +207,9 @@ TEST(Streams, RanksExchangeStretchesThatOnlyTheirSenderKnows) {
                 }
                 const auto exchange =
                     communicator->start_stretches(traffic, to_send.data(), to, received.data(), from);
-                to.assign(ranks_count, {}); // a caller's list is its own again
+                to.assign(ranks_count, {}); // a caller may reuse its list
                 exchange->wait();
-                to_send.write(std::vector<float>(40, -2.0F)); // nobody may read it any more
+                to_send.write(std::vector<float>(40, -2.0F)); // it must not be read any more
                 EXPECT_EQ(received.read(), expected) << "seed " << seed;
             }
         });

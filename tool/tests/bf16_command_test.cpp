@@ -1,4 +1,4 @@
-// Runs in bf16, from the command line.
+// Tests runs in bf16 from the command line.
 #include <string>
 
 #include <gtest/gtest.h>

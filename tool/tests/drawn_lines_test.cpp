@@ -1,6 +1,6 @@
-// The same seed draws the same cases and shrinks them by the same steps, in every version.
-// fixtures/drawn.txt has a digest of both for each property. A change that means to draw other cases copies
-// the new ones there.
+// Tests that the same seed draws the same cases, and shrinks them by the same steps, in every
+// version. fixtures/drawn.txt has a digest of both for each property. A change that intends to draw
+// other cases copies the new digests there.
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -26,7 +26,7 @@ class Says final : public gate::Finding {
     std::string message() const override { return "fails"; }
 };
 
-/// Of all lines in their order (FNV-1a).
+/// A digest of all lines in their order (FNV-1a).
 struct Digest {
     std::uint64_t value = 0xcbf2'9ce4'8422'2325U;
 
@@ -80,7 +80,7 @@ TEST(Drawn, TheSameSeedDrawsTheSameLines) {
     ADD_FAILURE() << "other cases are drawn than before: diff " << TRUESTEP_DRAWN << " " << made;
 }
 
-/// Of a line; "" where it is as usual.
+/// The value of a key in a line; "" if it is the default.
 std::string value_in(const gate::Line& line, const std::string& key) {
     std::istringstream parts(line);
     for (std::string part; std::getline(parts, part, ',');)

@@ -1,4 +1,4 @@
-// Files of ranks on the command line: verify, diff, join.
+// Tests files of ranks on the command line: verify, diff, join.
 #include <string>
 #include <vector>
 
@@ -30,7 +30,7 @@ class RanksToolTest : public ToolTest {
             files_.push_back(path.string());
     }
 
-    /// COMMAND and the files, after some more.
+    /// Runs COMMAND with the files, and more arguments.
     [[nodiscard]] ToolResult tool(const std::string& command, const Arguments& more = {}) const {
         Arguments arguments{command};
         arguments.insert(arguments.end(), files_.begin(), files_.end());
@@ -104,7 +104,7 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
                          "first divergence: round 2, phase momentum, parameters of worker 2"));
 }
 
-/// Which ignore it.
+/// They ignore it.
 TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
     for (const char* inner : {"sgd", "adamw", "adams"}) {
         ASSERT_EQ(run_tool({"record", "gasloc", "--inner", inner, "-o", trace_}).status, 0);

@@ -1,4 +1,4 @@
-// A boundary of MAPL, recorded and verified, with Z as it is and as indices of codewords.
+// Records and verifies a boundary of MAPL, with Z unencoded and as indices of codewords.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -83,7 +83,7 @@ TEST_F(MaplCommands, CodewordsThatCannotBeAreOneLine) {
                      "step/0002/indices.1, entry 3, is 0.5; there are 6 codewords");
 }
 
-// Squares of 1e20 are infinite in fp32: the polar factor of m were 0, and A would stay.
+// Squares of 1e20 are infinite in fp32: the polar factor of m would be 0, and A would stay.
 TEST_F(MaplCommands, GreatMomentsMoveTheSubspace) {
     ASSERT_EQ(record_with({"--data", "wide", "--steps", "3"}).status, 0);
     EXPECT_GT(std::abs(element<float>(trace_, "step/0001/m", 0)), 0.0F);
@@ -91,14 +91,14 @@ TEST_F(MaplCommands, GreatMomentsMoveTheSubspace) {
     expect_verified();
 }
 
-// A step whose gradient overflows changes neither A nor m, and so it is recorded.
+// A step whose gradient overflows changes neither A nor m, and is recorded as such.
 TEST_F(MaplCommands, AStepThatOverflowsIsRecordedAsOneThatChangesNothing) {
     ASSERT_EQ(record_with({"--data", "limit", "--anchor-rate", "1e10", "--steps", "3"}).status, 0);
     EXPECT_FALSE(std::isfinite(element<float>(trace_, "step/0002/gradient", 0)));
     EXPECT_EQ(element<float>(trace_, "step/0002/A", 0), element<float>(trace_, "step/0001/A", 0));
     for (const char* from : {"recorded", "start"})
         EXPECT_EQ(run_tool({"verify", "--from", from, trace_}).status, 0);
-    // At REL hardly any value of these steps has a bound, which is no difference.
+    // At REL hardly any value of these steps has a bound, but that is not a difference.
     EXPECT_FALSE(contains(run_tool({"verify", "--level", "rel", trace_}).output, "first divergence"));
     for (const auto& [what, phase] : {std::pair("A", "subspace"), std::pair("m", "momentum")})
         for (const char* level : {"exact", "rel"}) {

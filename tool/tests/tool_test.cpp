@@ -87,7 +87,7 @@ TEST(ToolUsage, WhatMayHaveBeenMeantIsNamed) {
     EXPECT_FALSE(contains(run_tool({"check", "--wildly-other"}).errors, "did you mean"));
 }
 
-// What fits nowhere.
+// Arguments that fit nowhere.
 
 TEST(ToolSizes, BeyondAnyMemoryAreRefusedAtOnceWithTheBytes) {
     const auto record = [](const char* option, const char* value) {
@@ -224,7 +224,7 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
 }
 
 TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
-    // A machine that costs nothing would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
+    // A machine without costs would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
     // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 40 ms.
     verify::scape::support::store(file("delayed"),
                                   R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
@@ -294,7 +294,7 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
-// Of several pieces, which threads share.
+// The trace has several pieces, which threads share.
 TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
     const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "3", "--steps", "2", "--tensors",
                                       "a:70000,c:70000:dense,d:10"});

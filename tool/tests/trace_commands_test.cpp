@@ -1,4 +1,4 @@
-// The commands on traces: verify, record, diff.
+// Tests the commands on traces: verify, record, diff.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -52,7 +52,7 @@ TEST_F(ToolTest, VerifyOfAWrongTraceFailsWithStatus1) {
                          "tensor norm, index 3 (coordinate 33)"));
 }
 
-// Some of the known mistakes that are tried make w no number by then, and have no coming mask.
+// Some of the known bugs that are tried make w NaN by then, and have no coming mask.
 TEST_F(ToolTest, AMistakeThatShowsLateDoesNotCostTheVerdict) {
     verify::scape::RecordOptions options = verify::scape::support::small_run();
     options.steps = 300;

@@ -22,7 +22,7 @@ using verify::scape::support::ToolResult;
 
 class ToolTrain : public ToolTest {
   protected:
-    /// Each of eight letters is followed by one of two.
+    /// A text in which each of eight letters has two possible successors.
     ToolTrain() {
         std::ofstream text(file("text"));
         std::uint64_t random = 1;
@@ -34,7 +34,7 @@ class ToolTrain : public ToolTest {
         }
     }
 
-    /// A tiny run, with what `more` has in place of its own.
+    /// Runs a tiny training; `more` replaces its settings.
     [[nodiscard]] ToolResult train(const Arguments& more) const {
         std::map<std::string, std::string> tiny{
             {"--text", file("text")}, {"--ranks", "2"}, {"--context", "16"}, {"--width", "16"},
@@ -128,7 +128,8 @@ TEST_F(ToolTrain, PairsOfRunsHaveAVerdictAndAPage) {
     EXPECT_EQ(results["floors"].size(), 8U);
     EXPECT_EQ(results["command"][1], "train");
     ASSERT_EQ(results["verdicts"].size(), 1U);
-    // Of this text counting gets all there is: who learned it no better says nothing, and that is no pass.
+    // Counting learns everything in this text. A run that learned no better proves nothing, so it
+    // does not pass.
     EXPECT_EQ(results["verdicts"][0]["pairs"], 2);
     EXPECT_EQ(results["verdicts"][0]["verdict"], "MISTRUSTED");
     EXPECT_EQ(result.status, 1);
@@ -158,7 +159,7 @@ TEST_F(ToolTrain, EachTakesItsOwnRateAndDensitiesByStepsAreAMap) {
 }
 
 TEST_F(ToolTrain, WhoDivergesIsMistrustedAndTheNextOneRuns) {
-    // At the first rate parameters are -9 times what they were, step after step.
+    // At the first rate, every step multiplies parameters by -9.
     const ToolResult result =
         train({"--steps", "60", "--learning-rate", "10", "0.01", "--weight-decay", "1", "--seeds", "2",
                "--json", file("results"), "--optimizer", "adams", "scape:0.2"});
@@ -218,7 +219,8 @@ TEST_F(ToolTrain, WhatStandsBetweenStagesIsComparedAsOptimizersAre) {
     EXPECT_EQ(told["plan"]["stages"], 4);
     ASSERT_EQ(told["curves"].size(), 4U);
     const auto end = [&](std::size_t curve) { return told["curves"][curve]["points"].back(); };
-    // Alone a rank sends nothing else: 3 boundaries, 64 symbols a step, 16 or 4 numbers each way, an id.
+    // A single rank sends only this: 3 boundaries, 64 symbols a step, 16 or 4 numbers each way, an
+    // id.
     EXPECT_EQ(end(0)["bytes"], 150 * 3 * 64 * 2 * 16 * 4);
     EXPECT_EQ(end(1)["bytes"], 150 * 3 * 64 * (2 * 4 * 4 + 1));
     EXPECT_EQ(end(3)["bytes"], 150 * 3 * (64 * (2 * 4 * 4 + 1) + 2 * 4 * 16 * 4));

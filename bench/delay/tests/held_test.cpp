@@ -1,4 +1,4 @@
-// A queue that gives back what it was given, in order, and says when it is full.
+// Tests that the queue returns frames unchanged and in order, and reports when it is full.
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -31,7 +31,7 @@ TEST(Held, GivesBackWhatItWasGivenInOrder) {
             }
             ASSERT_EQ(room.size(), largest);
             const std::size_t size = 1 + random() % largest;
-            for (std::byte& byte : room) // what is behind the frame is nobody's
+            for (std::byte& byte : room) // bytes behind the frame must not matter
                 byte = std::byte(pushed % 251);
             held.push(size, pushed, Held::Time{std::chrono::seconds(pushed)});
             inside.push_back(size);
@@ -61,7 +61,7 @@ TEST(Held, FillsUpAndEmptiesWhole) {
         }
         EXPECT_TRUE(held.room().empty());
         held.pop();
-        ASSERT_FALSE(held.room().empty()); // where the first stood
+        ASSERT_FALSE(held.room().empty()); // in the place of the first frame
         held.push(10, 0, {});
         EXPECT_TRUE(held.room().empty());
         while (!held.empty())

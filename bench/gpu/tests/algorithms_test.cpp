@@ -1,5 +1,5 @@
-// The host's form of what the benchmarks compute, and the check that a device has to pass before it is
-// timed.
+// Tests the benchmarks' algorithms in their host form, and the check that a device has to pass
+// before it is timed.
 #include <bit>
 #include <cstdint>
 #include <set>
@@ -16,7 +16,7 @@
 namespace truestep::gpu::bench {
 namespace {
 
-/// Blocks one after the other, threads in shuffled order.
+/// Runs blocks one after the other, with threads in shuffled order.
 template <class Algorithm>
 void run(Index size, const typename Algorithm::Arguments& arguments) {
     static ThreadOrders orders(64, 7);
@@ -27,7 +27,7 @@ void run(Index size, const typename Algorithm::Arguments& arguments) {
     }
 }
 
-/// Every step on memory that begins `offset` floats off 16 bytes.
+/// Takes every step in memory that begins `offset` floats off 16 bytes.
 std::vector<float> take(const DenseSteps& steps, std::size_t offset, float error) {
     const std::size_t count = steps.parameters.size();
     const auto size = static_cast<Index>(count);

@@ -1,4 +1,4 @@
-// What the figures are made into: statistics, goals, table, JSON, options.
+// Tests statistics, goals, table, JSON and options.
 #include <cmath>
 #include <limits>
 
@@ -34,7 +34,8 @@ TEST(Goals, AreMetMissedOrNotMeasured) {
     EXPECT_EQ(goal.verdict(), Verdict::met);
 }
 
-/// Rows with a copy of 1 byte a second, so that a row's seconds are those of the copy for as many bytes.
+/// Rows with a copy of 1 byte a second, so that a row's seconds equal those of the copy for the
+/// same bytes.
 Row row_of(std::string_view name, Index d, double density, double bytes, double seconds) {
     return {std::string(name), d, density, bytes, {seconds}, 1.0, 0};
 }

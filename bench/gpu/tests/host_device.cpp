@@ -1,5 +1,5 @@
-// A device that is the host: blocks run one after the other, and the clock is the thread's, which stands
-// still while another program has the core.
+// A device that is the host: blocks run one after the other, timed by the thread's clock, which
+// stops while another program has the core.
 #include <algorithm>
 #include <cstring>
 #include <ctime>

@@ -1,5 +1,5 @@
-// The measuring, on a device that is the host (host_device.cpp): which rows there are, of what, and that a
-// device that computes something else is found out. No figure of it says anything.
+// Tests the measuring on a device that is the host (host_device.cpp): the rows exist, and a device
+// that computes wrong results is found. Its times mean nothing.
 #include <set>
 
 #include <gtest/gtest.h>
@@ -54,8 +54,8 @@ TEST(Measure, HasEveryRowAndNothingWrong) {
         ASSERT_EQ(row.guesses.has_value(), selects) << row.name;
         if (selects) {
             EXPECT_EQ(row.guesses->looked_for, static_cast<Index>(row.seconds.size())) << row.name;
-            // In the first ten selections none holds; in models as small as these not quite all later ones
-            // do.
+            // In the first ten selections no guess holds; in small models some later ones fail,
+            // too.
             EXPECT_GE(3 * row.guesses->held, 2 * row.guesses->looked_for) << "the warm-up is too short";
         }
     }

@@ -1,4 +1,5 @@
-// The step that the benchmarks time is the step: beside the host's backend, in the host's form of blocks.
+// Tests that the step that the benchmarks time is a correct step: compared with the host's backend,
+// in the host's form of blocks.
 #include <cstring>
 #include <memory>
 #include <vector>

@@ -1,5 +1,5 @@
-// The cost model at the command line: predictions, the fit to what the shaped network measured, and the
-// paper's settings.
+// The cost model's command line: predictions, the fit to measurements of the shaped network, and
+// the paper's settings.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -52,7 +52,7 @@ void predict(const Setting& setting, const Machine& machine) {
     }
 }
 
-/// "gasloc:100", as bench_peers is asked for it.
+/// The name that bench_peers uses, such as "gasloc:100".
 std::string title_of(const Measured& row) {
     char number[16] = "";
     if (row.setting.inner_steps > 1)

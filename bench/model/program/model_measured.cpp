@@ -1,4 +1,4 @@
-// The machines that predictions are made for, and what bench_peers has measured on others.
+// The machines for which predictions are made, and measurements of bench_peers on others.
 #include "model_parts.hpp"
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace truestep::model {
 
 namespace {
 
-/// Bytes a second. Files of before the rate stood by itself have it in their title: "10gbit".
+/// Bytes per second. Old files have the rate only in their title: "10gbit".
 double bandwidth_of(const nlohmann::json& json) {
     const std::string title = json.at("title");
     double bits = json.value("rate_bits_per_second", 0.0);

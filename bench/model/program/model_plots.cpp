@@ -1,4 +1,4 @@
-// The plots of docs/cost-model.md.
+// Draws the plots of docs/cost-model.md.
 #include "model_parts.hpp"
 
 #include <algorithm>

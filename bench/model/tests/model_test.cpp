@@ -1,5 +1,5 @@
-// The model's bytes beside the peers' formulas, its seconds beside figures worked out by hand, and its fit
-// beside a machine that is known.
+// Compares the model's bytes with the peers' formulas, its seconds with figures worked out by hand,
+// and its fit with a known machine.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -155,8 +155,8 @@ TEST(Model, AHierarchySendsTheSameBytesInFewerMessages) {
     EXPECT_EQ(in_eights.values, levels.values);
 }
 
-/// 16,384 ranks at 50 GB/s: three exchanges of 16,383 messages of 1 us are 49 ms, of 127 + 128 in groups
-/// 0.8.
+/// 16,384 ranks at 50 GB/s: three exchanges of 16,383 messages of 1 us take 49 ms; 127 + 128
+/// messages in groups take 0.8.
 TEST(Model, AHierarchyTakesTheMessagesAway) {
     const Setting setting{1.8e9, 16384, 0.01};
     EXPECT_NEAR(seconds_of("scape", setting, Machine{}).messages, 49.2e-3, 0.1e-3);

@@ -1,4 +1,4 @@
-// The least of a step, by hand; and beside what is sent, which another formula knows.
+// The least of a step, computed by hand; and compared with the formula of sent bytes.
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -45,7 +45,7 @@ TEST(Limit, OfOneRankIsItsMemoryAlone) {
     }
 }
 
-/// What is sent is never less than the least, and where nothing is coded not more than agreements take.
+/// A peer never sends less than the least. Where nothing is coded, only agreements exceed it.
 TEST(Limit, IsReachedByWhatIsSent) {
     for (const Kind& kind : kinds())
         for (const int ranks : {2, 3, 4, 8})
@@ -68,7 +68,7 @@ TEST(Limit, IsTheLargerOfWireAndMemoryAndTheirSum) {
     const Limit limit = limit_of({3e6, 8e6}, 1e6, 4e6);
     EXPECT_DOUBLE_EQ(limit.larger(), 3);
     EXPECT_DOUBLE_EQ(limit.sum(), 5);
-    const Limit memory = limit_of({3e6, 8e6}, 0, 4e6); // no link that would bound anything
+    const Limit memory = limit_of({3e6, 8e6}, 0, 4e6); // the link is no limit
     EXPECT_DOUBLE_EQ(memory.larger(), 2);
     EXPECT_DOUBLE_EQ(memory.sum(), 2);
 }

@@ -1,5 +1,5 @@
-// Every peer beside its sequential reference, bit for bit; what it sends beside its formula, to the byte;
-// and that the checks can fail.
+// Compares every peer with its sequential reference, bit for bit, and its bytes with the formula;
+// and shows that the checks can fail.
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@
 namespace truestep::peers {
 namespace {
 
-/// Of rounds of three steps, so that there is one that is neither the first nor the last.
+/// Rounds of three steps, so that one step is neither the first nor the last.
 Setting setting_of(Index size, double density) {
     return {size, density, {}, 3};
 }
@@ -36,7 +36,7 @@ std::vector<float> gradient_of(Index size, std::uint64_t seed, int rank, Index s
     return gradient;
 }
 
-/// What each rank sends in a few rounds after the first.
+/// The bytes that each rank sends in a few rounds after the first.
 struct Sent {
     double mine = 0;
     double all = 0;
@@ -87,7 +87,8 @@ class EveryPeer : public testing::TestWithParam<Case> {};
 TEST_P(EveryPeer, EqualsItsReferenceInEveryBitOfEveryStep) {
     const auto& [name, ranks, density] = GetParam();
     run_linked(ranks, [&, peer = name, share = density](const Links& links) {
-        // More steps than Ok-Topk's period; an odd size, and one that leaves the last rank little.
+        // More steps than Ok-Topk's period; an odd size, and one that leaves little for the last
+        // rank.
         for (const Index size : {Index{1037}, Index{64 * 3 + 1}})
             EXPECT_EQ(wrong_parameters(peer, setting_of(size, share), links, 40), 0) << size;
     });
@@ -176,7 +177,7 @@ TEST(Peers, ALocalPeerSendsOnlyAtTheEndOfARound) {
 }
 
 TEST(Peers, TheCheckSeesARankWhoseGradientIsLost) {
-    /// Sends zeros in the place of rank 1's gradients.
+    /// Sends zeros instead of rank 1's gradients.
     class Lossy final : public distributed::Communicator {
       public:
         explicit Lossy(Communicator& inner) : inner_(inner) {}
@@ -219,7 +220,7 @@ TEST(Peers, TheCheckSeesARankWhoseGradientIsLost) {
         Communicator& inner_;
         std::vector<char> zeros_;
     };
-    /// Sends zeros in the place of rank 1's vectors.
+    /// Sends zeros instead of rank 1's vectors.
     class LossyPeers final : public distributed::Peers {
       public:
         explicit LossyPeers(distributed::Peers& inner) : inner_(inner) {}
@@ -247,7 +248,7 @@ TEST(Peers, TheCheckSeesARankWhoseGradientIsLost) {
             Lossy all(links.all);
             LossyPeers each(links.each);
             const Index wrong = wrong_parameters(kind.name, setting_of(500, 0.1), {all, each}, 3);
-            // Of gasloc those that have met rank 1, in three rounds of pairs.
+            // For gasloc, only workers that have met rank 1, in three rounds of pairs, are wrong.
             Index of_all = 0;
             for (const Index of_rank : distributed::gather_records(links.all, wrong))
                 of_all += of_rank;
@@ -261,7 +262,7 @@ TEST(Peers, ScapeTakesTensorsAndADensityThatFalls) {
     setting.density_warm_up = 3;
     run_linked(3, [&](const Links& links) {
         EXPECT_EQ(wrong_parameters("scape", setting, links, 6), 0);
-        // It is another run than that of one tensor, and than that of one density.
+        // The run differs from those with one tensor, and with one density.
         const auto after = [&](const Setting& other) {
             const std::vector<float> start(500, 1.0F);
             const auto peer = make_peer("scape", other, links, start);

@@ -34,11 +34,11 @@ gate::Learning::Lesson lesson_of(const ConvergeSettings& settings, std::uint64_t
             }};
 }
 
-/// Of a run that a process of its own had, and did not live to tell.
+/// The result of a run whose process died.
 LearnedRun lost(const ConvergeSettings& settings, const std::string& name, std::uint64_t seed,
                 const std::string& how) {
     LearnedRun run{{name, seed, settings.plan.learning_rate, {}}, how, 0};
-    // Where the others are measured: runs that are not cannot be told as one.
+    // It has points where other runs are measured, since only such runs can be averaged.
     for (std::size_t step = 0; step <= settings.plan.steps; ++step)
         if (is_measured(settings.plan, step))
             run.curve.points.push_back({step, std::numeric_limits<double>::quiet_NaN(), 0});
@@ -148,7 +148,7 @@ Convergence::Judged Convergence::judged(const std::string& candidate, const std:
     std::vector<Curve> curves;
     for (const Done& done : runs) {
         curves.push_back(done.run.curve);
-        curves.back().optimizer = candidate; // a base line is no candidate of itself
+        curves.back().optimizer = candidate; // the base line is not a candidate
         one.seconds += done.seconds;
         one.same_bits = one.same_bits && same_bits(base_, done.run.curve);
         one.same_states = one.same_states && done.run.ended.empty() &&

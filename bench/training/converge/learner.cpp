@@ -10,7 +10,7 @@ namespace truestep::training {
 
 namespace {
 
-/// A value that is another makes another digest, whatever comes after it.
+/// A different value makes a different digest, whatever follows.
 void add(std::uint64_t& digest, std::uint64_t value) {
     digest = std::rotl(digest ^ value, 27) * 0x9e37'79b9'7f4a'7c15U;
 }
@@ -67,7 +67,7 @@ void Learner::seen(int rank, std::span<const std::uint8_t> bytes) {
         add(digest, byte);
 }
 
-/// Ranks share the windows. Each measures what it has itself become.
+/// Ranks share the windows. Each measures its own parameters.
 void Learner::measure(int rank, OfRank& mine, std::span<const float> parameters) const {
     const Plan& plan = settings_.plan;
     const auto ranks = static_cast<std::size_t>(plan.ranks);

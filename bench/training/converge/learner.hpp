@@ -12,13 +12,13 @@
 
 namespace truestep::training {
 
-/// After which steps a run is measured, the last one among them.
+/// Whether a run is measured after this step; it always is after the last.
 [[nodiscard]] inline bool is_measured(const Plan& plan, std::size_t step) {
     return step % plan.measure_every == 0 || step == plan.steps;
 }
 
-/// A training as the gate's implementations take it: gradients of the model at what their ranks have
-/// become.
+/// A training in the form that the gate's implementations take: gradients of the model at the
+/// ranks' current parameters.
 class Learner final : public gate::Live {
   public:
     Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned);
@@ -26,9 +26,9 @@ class Learner final : public gate::Live {
     [[nodiscard]] Step next(int rank, std::span<const float> parameters) override;
     void seen(int rank, std::span<const float> values) override;
     void seen(int rank, std::span<const std::uint8_t> bytes) override;
-    /// After the run, or what there is of it.
+    /// The curve after the run, or as far as it came.
     [[nodiscard]] Curve curve(const std::string& name) const;
-    /// Of every bit that the ranks have shown, after each step.
+    /// A digest of all states of all ranks, after each step.
     [[nodiscard]] std::uint64_t digest() const;
 
   private:
@@ -37,7 +37,7 @@ class Learner final : public gate::Live {
         Model<float> model;
         std::size_t step = 0;       ///< taken
         std::vector<double> losses; ///< of its share of the measured windows, a sum each
-        std::uint64_t digest = 0;   ///< of what it has shown
+        std::uint64_t digest = 0;   ///< of its states
     };
 
     void measure(int rank, OfRank& mine, std::span<const float> parameters) const;

@@ -5,9 +5,10 @@
 
 namespace truestep::training {
 
-/// A text that a small model learns in seconds and that the trigram does not: spans are copied from three
-/// symbols back. Everything that a training has is in it, in little: micro-batches, buckets, a density that
-/// falls, norms that are always dense, a restart from a checkpoint; the rest is the system's.
+/// A text that a small model learns in seconds and a trigram does not: spans are copied from three
+/// symbols back. The run has a small form of everything in a training: micro-batches, buckets, a
+/// density that falls, norms that are always dense, and a restart from a checkpoint. The system
+/// adds the rest.
 ConvergeSettings usual_convergence(const gate::Learning& learning, const std::string& setting) {
     const auto found = std::ranges::find(learning.settings, setting, &gate::Learning::Setting::name);
     if (found == learning.settings.end())

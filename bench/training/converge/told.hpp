@@ -6,7 +6,7 @@
 
 namespace truestep::training {
 
-/// A run as a process of its own answers it.
+/// A run as the JSON that a run's own process answers with.
 [[nodiscard]] nlohmann::ordered_json json_of(const LearnedRun& run);
 [[nodiscard]] LearnedRun run_of(const nlohmann::ordered_json& json);
 

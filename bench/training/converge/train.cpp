@@ -1,4 +1,4 @@
-// `check --converge`.
+// Implements `check --converge`.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -15,7 +15,7 @@ namespace truestep::training {
 
 namespace {
 
-/// Those that can train here, told of what is left out.
+/// The implementations that can be trained here; prints those that are left out.
 gate::Implementations who_trains(const gate::Training& asked, const ConvergeSettings& settings) {
     const gate::Learning& learning = settings.learning;
     const int ranks = settings.plan.ranks;
@@ -46,7 +46,7 @@ int train_candidates(const gate::Learning& learning, const gate::Training& asked
     settings.base_pairs = std::max<std::size_t>(2 * settings.pairs, 10);
     const gate::Implementations candidates = who_trains(asked, settings);
     Convergence convergence(settings, asked.jobs, asked.run_seconds);
-    convergence.write(asked.report, asked.json, asked.arguments); // who cannot have it, is told before
+    convergence.write(asked.report, asked.json, asked.arguments); // fails before the training
     std::printf("text    %s; trigram %.3f\n", words_of(convergence.text()).c_str(),
                 trigram(convergence.results().levels.floors));
     std::fflush(stdout);

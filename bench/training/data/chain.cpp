@@ -1,4 +1,4 @@
-// The Markov chain of made-up texts. Rows are drawn in whole numbers, so that every machine has the same
+// The Markov chain of synthetic texts. Rows are drawn in integers, so every machine has the same
 // ones.
 #include <truestep/training/synthetic.hpp>
 
@@ -34,7 +34,7 @@ Chain::Chain(const SyntheticSettings& settings) : symbols_(settings.symbols), ki
         rows_[row].successors = some_of(symbols_, settings.successors, successors, from);
         std::uint32_t sum = 0;
         for (std::size_t i = 0; i < settings.successors; ++i)
-            // 1 to 32: some successors are much likelier than others, as in a language.
+            // 1 to 32: some successors are much more likely than others, as in a language.
             rows_[row].up_to.push_back(sum += 1U << below(weights[from + i], 6));
     }
 }
@@ -55,7 +55,8 @@ std::uint8_t Chain::draw(std::uint8_t before, std::uint8_t last, std::uint64_t b
 }
 
 double Chain::entropy_rate() const {
-    // How often the kind before the last and the last are so: a symbol's kind is all that is kept of it.
+    // The stationary distribution over (kind of the symbol before the last, last symbol): a row
+    // depends on nothing else.
     std::vector<double> often(rows_.size(), 1.0 / static_cast<double>(rows_.size()));
     constexpr int most_rounds = 100'000;
     double change = 1.0;
@@ -73,7 +74,7 @@ double Chain::entropy_rate() const {
         }
         change = 0.0;
         for (std::size_t at = 0; at < rows_.size(); ++at) {
-            // Half a step: a chain that goes in circles comes to rest, too, and where it rests is the same.
+            // Half a step: this also converges for periodic chains, to the same distribution.
             next[at] = (next[at] + often[at]) / 2.0;
             change += std::abs(next[at] - often[at]);
         }

@@ -1,4 +1,4 @@
-// Loss over steps, and over bytes.
+// Draws charts of loss over steps, and over bytes.
 #include <truestep/training/drawing.hpp>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace report::page;
 
-// In the drawing's own units.
+// In units of the drawing.
 constexpr double width = 460;
 constexpr Chart::Box plot_box{
     .left = 40, .top = 18, .width = 328, .height = 240}; ///< beside it: names of floors
@@ -29,7 +29,7 @@ constexpr const char* loss_style = R"css(
 @media (prefers-color-scheme: dark) { .t-floor { stroke: #8793a3; } .over { stroke: #181e26; } .t-entropy { stroke: #e3e8ef; } }
 )css";
 
-/// "A", ..., "Z", "27", ...: of curves in the plot and its key.
+/// Names of curves in the plot and its key: "A", ..., "Z", "27", ...
 std::string letter(std::size_t i) {
     return i < 26 ? std::string(1, static_cast<char>('A' + i)) : std::to_string(i + 1);
 }
@@ -43,7 +43,7 @@ std::string bytes_text(double bytes) {
     return px(bytes) + " " + units[unit];
 }
 
-/// All that is drawn of one optimizer.
+/// The data of one optimizer.
 struct Group {
     std::string name;
     std::vector<std::vector<Curve::Point>> seeds;
@@ -67,7 +67,7 @@ struct Across {
     bool logarithmic;
     double (*of)(const Curve::Point&);
     std::string (*tick)(double);
-    std::string nowhere; ///< what the key says of a run with no place on it
+    std::string nowhere; ///< the key's text for a run that has no place on it
 };
 
 class LossChart {
@@ -85,7 +85,7 @@ class LossChart {
             lines += chart_.curve("t-median", line_look(i), spots(groups_[i].median));
             keys += key(i);
         }
-        // Within its own edges: what lies above is cut off.
+        // The chart's own edges cut off what lies above.
         const std::string edges = px(plot_box.left) + " " + px(plot_box.top) + " " + px(plot_box.width) +
                                   " " + px(plot_box.height);
         const Attributes place{{"x", px(plot_box.left)},
@@ -130,8 +130,8 @@ class LossChart {
             y.least = std::min(y.least, floor.loss);
         if (levels_.entropy)
             y.least = std::min(y.least, *levels_.entropy);
-        // The start is high and says little: what is drawn begins at the unigram, or where the worst run
-        // ends.
+        // The start is high and not informative: the axis begins at the unigram, or where the worst
+        // run ends.
         y.greatest =
             std::max(levels_.floors.empty() ? y.greatest : levels_.floors.front().loss, ends.greatest);
         if (y.least > y.greatest)
@@ -173,7 +173,7 @@ class LossChart {
         return svg;
     }
 
-    /// Each at the end of its median, a little above the line.
+    /// Places each letter at the end of its median, a little above the line.
     [[nodiscard]] std::string letters() const {
         std::vector<std::size_t> shown;
         std::vector<double> places;

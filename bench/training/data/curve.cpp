@@ -29,7 +29,7 @@ void check_same_steps(std::span<const Curve> curves) {
     }
 }
 
-/// At each step what `middle` makes of the losses, and of the bytes.
+/// Applies `middle` at each step to the losses, and to the bytes.
 template <class Middle>
 Points joined(std::span<const Curve> curves, Middle middle) {
     check_same_steps(curves);
@@ -54,7 +54,7 @@ double mean(const std::vector<double>& values) {
     return sum / static_cast<double>(values.size());
 }
 
-/// What `of` a point is where the loss first comes down to this one.
+/// `of` the curve, interpolated, where the loss first falls to this value.
 template <class Of>
 std::optional<double> first_at(std::span<const Curve::Point> points, double loss, Of of) {
     for (std::size_t at = 0; at < points.size(); ++at) {

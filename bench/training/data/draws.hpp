@@ -6,7 +6,7 @@
 
 namespace truestep::training {
 
-/// What a number is drawn for, so that no two draws share their bits.
+/// The purpose of a draw, so that no two draws share their bits.
 enum class Stream : std::uint64_t { successors, weights, symbol, state, distance };
 
 /// The numbers of one stream, each by its index alone: those of section 14.
@@ -22,10 +22,10 @@ class Draws {
     std::uint64_t start_;
 };
 
-// 128 bits are an extension of the compiler's.
+// 128 bits are an extension of the compiler.
 __extension__ using Wide = unsigned __int128;
 
-/// A number below `limit` by 64 bits: the high half of their product.
+/// A number below `limit` from 64 bits: the high half of their product.
 [[nodiscard]] inline std::uint64_t below(std::uint64_t bits, std::uint64_t limit) {
     return static_cast<std::uint64_t>((Wide{bits} * limit) >> 64U);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned symbol_bits = 8;
 
-/// Keeps the last `length` symbols of a run.
+/// A mask that keeps the last `length` symbols.
 constexpr std::uint64_t mask_of(std::size_t length) {
     return length >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (symbol_bits * length)) - 1;
 }

@@ -28,7 +28,7 @@ double mean_of_values(const std::vector<double>& values) {
     return sum / static_cast<double>(values.size());
 }
 
-/// With one degree of freedom less than there are values.
+/// The variance with one degree of freedom less than there are values.
 double variance_of(const std::vector<double>& values) {
     const double mean = mean_of_values(values);
     double sum = 0.0;
@@ -56,7 +56,7 @@ const Curve& partner(std::span<const Curve> base, const Curve& of) {
     return *found;
 }
 
-/// Candidate less base line at the ends, seed by seed.
+/// Candidate minus base line at the ends, seed by seed.
 std::vector<double> differences(std::span<const Curve> base, std::span<const Curve> candidate) {
     check_seeds(base);
     check_seeds(candidate);
@@ -83,10 +83,10 @@ Sigma measured(const std::vector<double>& values, double factor, const std::stri
     return sigma;
 }
 
-/// Why a run that is no better than counting says nothing; "" where all are.
+/// Which run is no better than counting, and therefore proves nothing; "" if all are better.
 std::string no_better_than_counting(std::span<const Curve> runs, double trigram) {
     for (const Curve& run : runs)
-        // Also what is no number.
+        // This includes NaN.
         if (!(end_of(run).loss < trigram))
             return "seed " + std::to_string(run.seed) + " of " + quoted(run) + " ends at " +
                    fixed(end_of(run).loss, 3) + ", which does not beat the trigram (" + fixed(trigram, 3) +
@@ -94,8 +94,8 @@ std::string no_better_than_counting(std::span<const Curve> runs, double trigram)
     return {};
 }
 
-/// Pairs that scatter more than sigma can explain make it a wrong sigma. They are used to distrust, never
-/// to make it smaller.
+/// Reports pairs that scatter more than sigma can explain, so that sigma must be wrong. Their
+/// scatter never makes sigma smaller.
 std::string scatter_too_much(const std::vector<double>& pairs, const Sigma& sigma) {
     if (pairs.size() < 2)
         return {};
@@ -117,8 +117,8 @@ Outcome decided(const Verdict& verdict) {
     return low > 0.0 ? Outcome::worse : high < 0.0 ? Outcome::better : Outcome::undecided;
 }
 
-/// So many pairs, if the difference stays as it is: then it is shown to be none of 0, or within the margin,
-/// whichever comes first.
+/// The number of pairs that would prove this difference unequal to 0, or within the margin,
+/// whichever needs fewer.
 std::size_t pairs_needed(const Verdict& verdict, const Sigma& sigma) {
     const double size = std::abs(verdict.difference);
     const double gap = std::max(size, verdict.margin - size);
@@ -171,10 +171,10 @@ Verdict judge(std::span<const Curve> base, std::span<const Curve> candidate, con
     verdict.difference = mean_of_values(pairs);
     const double root = std::sqrt(static_cast<double>(pairs.size()));
     verdict.z = verdict.difference * root / sigma.of_difference;
-    // A normal variable is above 3.09 once in 1000 times, and below -3.09 as often: so often is a candidate
-    // without a difference called worse, or better, and one whose difference is the margin called the same.
-    // That is for a sigma that is known; one from a few runs may be too small by luck, and the limit that
-    // keeps the promise is that of Student's t: 4.3 from 10 runs, 3.3 from 40.
+    // A normal variable exceeds 3.09 once in 1000 times, and is below -3.09 as often. So often is a
+    // candidate without a difference called worse, or better, and one whose difference is the
+    // margin called the same. This holds for a known sigma. One from a few runs may be too small by
+    // chance, so the limit is that of Student's t: 4.3 from 10 runs, 3.3 from 40.
     verdict.limit = student_limit(static_cast<double>(sigma.from - 1));
     verdict.uncertainty = verdict.limit * sigma.of_difference / root;
     verdict.steps = steps_ratio(mean_of(base), mean_of(candidate));

@@ -1,4 +1,4 @@
-// A text as a person names it: a file, or "synthetic" with what is to be other than usual.
+// Finds a text by its name: a file, or "synthetic" with changed settings.
 #include <array>
 #include <string_view>
 #include <utility>
@@ -35,7 +35,7 @@ bool read(std::string_view text, Value& value) {
     return parsed.has_value();
 }
 
-/// "kinds=4".
+/// Applies a setting such as "kinds=4".
 bool set(SyntheticSettings& settings, std::string_view word) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos)

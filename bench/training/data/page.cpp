@@ -1,4 +1,4 @@
-// The page of training runs: verdicts, curves, maps, floors, and every run.
+// Writes the page of training runs: verdicts, curves, maps, floors, and every run.
 #include <truestep/training/drawing.hpp>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ std::string curves(const TrainingResults& results) {
 std::string maps(const TrainingResults& results) {
     std::string html;
     for (const TrainingResults::Map& map : results.maps)
-        html += element("figure.chart", verdict_map(map.title, map.cells)); // which has its title
+        html += element("figure.chart", verdict_map(map.title, map.cells)); // the map has its own title
     return element("div.maps", html);
 }
 
@@ -107,7 +107,7 @@ std::string floors_table(const TrainingResults& results) {
     return table.html();
 }
 
-/// No loss that some optimizer never reaches can be paid for by all: the highest of the medians' ends.
+/// The lowest loss that all optimizers reach: the highest of the medians' ends.
 double reached_by_all(const std::vector<std::vector<Curve>>& groups) {
     double loss = 0.0;
     for (const std::vector<Curve>& runs : groups)

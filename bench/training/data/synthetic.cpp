@@ -1,4 +1,4 @@
-// Made-up texts, and what their own source loses on them.
+// Makes synthetic texts, and computes the loss of their own source.
 #include <truestep/training/synthetic.hpp>
 
 #include <cmath>
@@ -102,7 +102,7 @@ double Filter::take(std::uint8_t symbol) {
         else
             copying_[i] = 0.0;
     }
-    // What is impossible leaves no state to go on from.
+    // An impossible symbol leaves no state to continue from.
     if (chance > 0.0) {
         free_ /= chance;
         for (double& one : copying_)

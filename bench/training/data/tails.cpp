@@ -8,8 +8,8 @@ namespace truestep::training {
 
 namespace {
 
-/// I_x(a, b) for x below (a + 1) / (a + b + 2), by its continued fraction (DLMF 8.17.22), from the front
-/// (Lentz).
+/// I_x(a, b) for x below (a + 1) / (a + b + 2), by its continued fraction (DLMF 8.17.22), evaluated
+/// from the front (Lentz).
 double beta_below(double a, double b, double x) {
     constexpr int most_terms = 10'000;
     constexpr double tiny = 1e-300;

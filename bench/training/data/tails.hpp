@@ -1,16 +1,16 @@
 #pragma once
 
-// How often a statistic is greater than so much where there is nothing to find.
+// Probabilities that a statistic exceeds a value if there is no effect.
 
 namespace truestep::training {
 
-/// Of Student's t.
+/// For Student's t.
 [[nodiscard]] double student_tail(double t, double freedom);
-/// Of a quotient of two variances.
+/// For a quotient of two variances.
 [[nodiscard]] double fisher_tail(double quotient, double freedom_above, double freedom_below);
-/// The t that is passed as rarely as a normal variable passes 3.09.
+/// The t that is exceeded as rarely as 3.09 by a normal variable.
 [[nodiscard]] double student_limit(double freedom);
-/// That chance: 1 in 1000, on one side.
+/// The probability of that: 1 in 1000, on one side.
 [[nodiscard]] double chance_of_limit();
 
 } // namespace truestep::training

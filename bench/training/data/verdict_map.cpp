@@ -1,4 +1,4 @@
-// Where the claim holds: density by steps.
+// Draws where a claim holds: density by steps.
 #include <truestep/training/drawing.hpp>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::string map_cell(const MapCell* of, double x, double y, double cell_width) {
            label("tick", middle, y + 30, "middle", with_sign(of->verdict.difference)) + "</g>";
 }
 
-/// The letters, and what they stand for.
+/// The letters and their meanings.
 std::string key(double y) {
     std::string svg;
     double x = 8;

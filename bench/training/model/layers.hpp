@@ -49,7 +49,7 @@ void norm_backward(const Sizes& sizes, const Scalar* x, const Scalar* gain, cons
     }
 }
 
-/// One head of one window: where it stands among the others.
+/// The place of one head of one window among all.
 template <class Scalar>
 struct Head {
     Head(const Sizes& sizes, Count window, Count head)
@@ -76,8 +76,8 @@ struct Head {
     Count square;
 };
 
-/// Queries are taken so many at a time, with the keys up to the last of them: half of all products would
-/// be with keys that come later.
+/// Queries are taken in groups of this size, with the keys up to the last of them: half of all
+/// products would be with later keys.
 constexpr Count queries = 32;
 
 template <class Use>
@@ -116,7 +116,7 @@ void attend(const Sizes& sizes, const Scalar* qkv, Scalar* all_weights, Scalar* 
         }
 }
 
-/// Overwrites dqkv. `dweights` is room for one head's.
+/// Overwrites dqkv. `dweights` is room for one head.
 template <class Scalar>
 void attend_backward(const Sizes& sizes, const Scalar* qkv, const Scalar* all_weights,
                      const Scalar* all_dmixed, Scalar* dqkv, Scalar* dweights) {

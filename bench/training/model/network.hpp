@@ -1,7 +1,7 @@
 #pragma once
 
-// The whole network, forward and backward, over the layers. Every file that includes this is compiled for
-// one set of instructions, with a name of its own for Eigen's namespace (avx2.cpp).
+// The whole network, forward and backward, over the layers. Every file that includes this is
+// compiled for one instruction set, with its own name for Eigen's namespace (avx2.cpp).
 
 #include <cmath>
 #include <utility>
@@ -18,7 +18,7 @@ class Network {
         : sizes_(sizes), rows_(sizes.rows()), C_(sizes.width), tensors_(sizes, parameters),
           room_(sizes, room), between_(between) {}
 
-    /// Leaves the loss's derivatives in the place of the logits.
+    /// Leaves the loss's derivatives in place of the logits.
     double forward(const std::uint8_t* inputs, const std::uint8_t* targets) {
         embed(inputs);
         for (Count layer = 0; layer < sizes_.layers; ++layer) {
@@ -68,12 +68,12 @@ class Network {
         return matrix(values, rows_, columns);
     }
     static const Scalar* constant(const Scalar* values) { return values; }
-    /// What comes into this block, or out of the last one.
+    /// The input of this block, or the output of the last one.
     [[nodiscard]] Scalar* stream(Count layer) const {
         return layer == sizes_.layers ? room_.last : room_.block(layer).x;
     }
 
-    /// No block needs what it has given on, so that this may be changed where it stands.
+    /// No block needs its own output again, so `between` may change it in place.
     [[nodiscard]] bool may_be_cut_behind(Count layer) const {
         return between_ != nullptr && layer + 1 < sizes_.layers;
     }
@@ -101,7 +101,7 @@ class Network {
         multiply(wide(next, C_), wide(constant(kept.activated), H), matrix(w.down, H, C_), Keep::yes);
     }
 
-    /// Of -log softmax at the target, and its derivatives in the row's place.
+    /// Returns -log softmax at the target, and replaces the row by its derivatives.
     double loss_of_row(Count r, Count target) {
         auto logits = row(room_.logits + r * sizes_.symbols, sizes_.symbols);
         const Scalar greatest = logits.maxCoeff();
@@ -114,7 +114,7 @@ class Network {
         return std::log(static_cast<double>(sum)) - static_cast<double>(right);
     }
 
-    // dx comes in as the derivatives of what a part gives on, and goes out as those of what it was given.
+    // On entry, dx has the derivatives by a part's output; on return, those by its input.
 
     void mlp_backward(const Weights& w, const Kept& kept, const Gradients& to) {
         const Count H = mlp_factor * C_;

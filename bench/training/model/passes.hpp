@@ -9,7 +9,7 @@ namespace truestep::training {
 
 using Count = std::ptrdiff_t;
 
-/// A shape as the inner loops want it, and how many windows there are.
+/// A shape in the form of the inner loops, with the number of windows.
 struct Sizes {
     Count symbols;
     Count context;
@@ -21,8 +21,8 @@ struct Sizes {
     [[nodiscard]] Count rows() const { return windows * context; }
 };
 
-/// The passes for one set of instructions. `room` is as many values as room() says, at 64 bytes: an order
-/// of sums that hung on an address would not be the same in the next run. `between` may be nullptr.
+/// The passes for one instruction set. `room` has room() values and is aligned to 64 bytes, since
+/// an order of sums that depends on an address would change between runs. `between` may be nullptr.
 template <class Scalar>
 struct Passes {
     std::size_t (*room)(const Sizes&);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Where everything stands: in the flat vector of parameters, and in the room that a pass works in. What is
-// included by files for several sets of instructions has no linkage: the linker would take one for all.
+// The places of all data: in the flat vector of parameters, and in the working memory of a pass.
+// Files for several instruction sets include this, so nothing has linkage: the linker would merge
+// copies.
 
 #include <utility>
 
@@ -47,7 +48,7 @@ class Tensors {
     Value* begin_;
 };
 
-/// What the forward pass leaves for the backward pass, and what that works with.
+/// The working memory: what the forward pass leaves for the backward pass, and that pass's own.
 template <class Scalar>
 class Room {
   public:
@@ -65,7 +66,7 @@ class Room {
         Scalar* activated; ///< and after its square
     };
 
-    /// Without a beginning it only says how large it would be.
+    /// A null `begin` only computes the size.
     Room(const Sizes& sizes, Scalar* begin) : sizes_(sizes), begin_(begin) {
         const Count wide = sizes.rows() * sizes.width;
         Cut cut{begin, 0};
@@ -101,7 +102,7 @@ class Room {
     Count end;        ///< in values
 
   private:
-    /// Takes piece after piece, each of which begins at 64 bytes.
+    /// Cuts piece after piece, each aligned to 64 bytes.
     struct Cut {
         Scalar* begin;
         Count at;

@@ -1,4 +1,4 @@
-// The passes in what every machine has, and those in double.
+// The passes for any machine, and those in double.
 #include "network.hpp"
 
 namespace truestep::training {

@@ -1,7 +1,7 @@
 #pragma once
 
-// All matrix products, through three functions: each is instantiated once a set of instructions, which
-// is what takes the compiler its time.
+// All matrix products, through three functions. Each is instantiated once for an instruction set,
+// since this dominates compile time.
 
 #include <Eigen/Core>
 
@@ -10,7 +10,7 @@
 namespace truestep::training {
 namespace {
 
-/// Rows of `columns` values, each `stride` after the one before.
+/// A matrix of rows of `columns` values, `stride` apart.
 template <class Scalar>
 struct View {
     Scalar* values;
@@ -30,7 +30,7 @@ View<Scalar> matrix(Scalar* values, Count rows, Count columns) {
     return {values, rows, columns, columns};
 }
 
-/// What becomes of what stands there.
+/// Whether a product is added to the old values.
 enum class Keep : bool { no, yes };
 
 template <class Scalar>
@@ -58,7 +58,7 @@ void into(const View<Scalar>& to, Keep keep, Scalar factor, const Product& produ
     result.noalias() += factor * product;
 }
 
-/// to = factor * first second, added to what is there or not.
+/// to = factor * first second, plus the old values if kept.
 template <class Scalar>
 [[gnu::noinline]] void multiply(const View<Scalar>& to, const View<const Scalar>& first,
                                 const View<const Scalar>& second, Keep keep = Keep::no,
@@ -66,7 +66,7 @@ template <class Scalar>
     into(to, keep, factor, mapped(first) * mapped(second));
 }
 
-/// The same with the second one's transpose.
+/// The same with the transpose of the second.
 template <class Scalar>
 [[gnu::noinline]] void multiply_across(const View<Scalar>& to, const View<const Scalar>& first,
                                        const View<const Scalar>& second, Keep keep = Keep::no,
@@ -74,7 +74,7 @@ template <class Scalar>
     into(to, keep, factor, mapped(first) * mapped(second).transpose());
 }
 
-/// And with the first one's.
+/// The same with the transpose of the first.
 template <class Scalar>
 [[gnu::noinline]] void multiply_along(const View<Scalar>& to, const View<const Scalar>& first,
                                       const View<const Scalar>& second, Keep keep = Keep::no,

@@ -20,7 +20,7 @@ void check_one(std::string_view what, std::size_t value, std::size_t least, std:
                     "; it must be from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
-/// Near to a normal distribution of variance 1: a sum of four.
+/// Approximately normal with variance 1: a sum of four uniform numbers.
 double normal(std::uint64_t bits) {
     double sum = 0;
     for (int piece = 0; piece < 4; ++piece)
@@ -29,7 +29,7 @@ double normal(std::uint64_t bits) {
     return sum / deviation;
 }
 
-/// How far a tensor's first values are spread, 0 where they are 1.
+/// The deviation of a tensor's first values; 0 if they are 1.
 double spread(const Shape& shape, std::string_view tensor) {
     if (tensor.ends_with("norm"))
         return 0;
@@ -38,7 +38,7 @@ double spread(const Shape& shape, std::string_view tensor) {
     const bool down = tensor.ends_with("down");
     const auto inner = static_cast<double>(shape.width * (down ? 4 : 1));
     const double matrix = 1 / std::sqrt(3 * inner);
-    // What is added to the stream 2L times is less by as much.
+    // Values that are added to the stream, 2L times, are smaller accordingly.
     const bool adds = down || tensor.ends_with("projection");
     return adds ? matrix / std::sqrt(2 * static_cast<double>(shape.layers)) : matrix;
 }

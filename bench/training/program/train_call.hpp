@@ -10,7 +10,7 @@
 
 namespace truestep::training {
 
-/// What `truestep train` was asked for.
+/// The options of `truestep train`.
 struct TrainCall : TrainAsked {
     training::Plan plan;
     std::string communicator = "in_process";

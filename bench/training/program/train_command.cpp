@@ -41,7 +41,7 @@ std::string progress_text(std::size_t step, std::size_t steps, double loss, doub
 Curve train_one(const Plan& plan, const Text& text, const std::string& optimizer, std::uint64_t seed) {
     gate::Progress progress(optimizer + ", seed " + std::to_string(seed));
     const auto begin = Clock::now();
-    double smooth = 0; // of one batch the loss jumps about
+    double smooth = 0; // the loss of a single batch is noisy
     return training::train(text, plan, optimizer, seed, [&](std::size_t step, double loss) {
         smooth = step == 1 ? loss : 0.95 * smooth + 0.05 * loss;
         progress.show(progress_text(step, plan.steps, smooth, seconds_since(begin)));
@@ -57,7 +57,7 @@ std::string list(const std::vector<T>& values) {
     return words;
 }
 
-/// "bigram 3.347, trigram 2.175", and what counts best, if it is another.
+/// "bigram 3.347, trigram 2.175", and the best order, if it is another.
 std::string floors_text(const std::vector<training::Floor>& floors) {
     const training::Floor& best = *std::ranges::min_element(floors, {}, &training::Floor::loss);
     std::string words;
@@ -93,7 +93,7 @@ void print_head(const TrainCall& asked, const Text& text, const std::vector<trai
     std::fflush(stdout);
 }
 
-/// Bytes are a rank's.
+/// Bytes are those of one rank.
 void print_row(const Curve& curve, const Plan& plan, double parameters, double seconds) {
     const Curve::Point& last = curve.points.back();
     const Curve::Point& least = *std::ranges::min_element(curve.points, {}, &Curve::Point::loss);
@@ -138,7 +138,8 @@ void check_asked(const TrainCall& asked, const Text& text) {
                     "--steps with it");
 }
 
-/// The rate at which a run of a seed that nothing else has ends lowest; a single rate is not tried.
+/// The rate with the lowest end, from runs with a seed that is used nowhere else; a single rate
+/// needs no runs.
 double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const std::string& optimizer) {
     if (asked.rates.size() == 1)
         return asked.rates.front();
@@ -152,7 +153,7 @@ double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const 
         const double loss = train_one(plan, text, optimizer, seed).points.back().loss;
         char words[32];
         std::snprintf(words, sizeof words, "%.4f", loss);
-        if (loss < best) { // nan is not
+        if (loss < best) { // false for NaN
             best = loss;
             rate_of_best = rate;
         }
@@ -181,8 +182,8 @@ void run_seeds(const TrainCall& asked, const Plan& plan, const Text& text, const
     }
 }
 
-/// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
-/// has run. `begun`: nothing is wrong with what was asked for.
+/// The base line comes first, with all its seeds, so that sigma is fixed before a candidate runs.
+/// Sets `begun` once the options are known to be valid.
 bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool& begun) {
     const Text text = training::text_named(asked.text);
     asked.plan.shape.symbols = text.symbols;
@@ -192,7 +193,7 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool&
         return judge_curves(asked, asked.plan, text, arguments);
     TrainResults results(asked, asked.plan, text, arguments);
     begun = true;
-    results.write(); // who cannot have it, is told before the hours
+    results.write(); // an unwritable file is reported before hours of training
     print_head(asked, text, results.floors(),
                static_cast<double>(training::layout_of(asked.plan.shape).size()));
     for (const std::size_t steps : asked.steps) {
@@ -212,8 +213,8 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool&
     return results.good();
 }
 
-/// Every process is a rank, and the first speaks. What is wrong with the settings is so on all; what fails
-/// later fails on one, and ends the job.
+/// Every process is a rank, and the first prints. Errors in the settings occur on all ranks; later
+/// errors occur on one, and end the job.
 int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
     bool begun = false;
     if (asked.communicator == "in_process")

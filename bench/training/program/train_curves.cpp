@@ -1,4 +1,4 @@
-// Runs of earlier calls, judged and drawn as if one call had made them.
+// Judges and draws runs of earlier calls as if one call had made them.
 #include "train_results.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace truestep::training {
 
 namespace {
 
-/// In the order in which they come first.
+/// In the order of first appearance.
 std::vector<std::string> optimizers_of(const std::vector<Curve>& curves) {
     std::vector<std::string> names;
     for (const Curve& curve : curves)
@@ -20,7 +20,7 @@ std::vector<std::string> optimizers_of(const std::vector<Curve>& curves) {
     return names;
 }
 
-/// True if there were runs.
+/// Returns true if there were runs.
 bool add_runs(TrainResults& results, const std::vector<Curve>& curves, const std::string& optimizer,
               std::size_t steps) {
     bool any = false;

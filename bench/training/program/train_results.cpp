@@ -29,7 +29,8 @@ void TrainResults::begin(std::size_t steps) {
     results_.sigma = {};
 }
 
-/// Runs of different lengths are no pairs, and no group to draw.
+/// Runs of different lengths are neither pairs nor a group to draw, so the label includes the
+/// steps.
 std::string TrainResults::label(const std::string& optimizer) const {
     return asked_.steps.size() == 1 ? optimizer : optimizer + ", " + std::to_string(steps_) + " steps";
 }
@@ -82,10 +83,10 @@ std::string TrainResults::judge(const std::string& candidate) {
     return comparison.candidate + " beside " + base + ": " + text(comparison.verdict);
 }
 
-/// Where SCAPE's densities hold, by steps.
+/// Adds to the map of SCAPE's densities by steps.
 void TrainResults::map(const std::string& candidate, const training::Verdict& verdict) {
     constexpr std::string_view scape = "scape:";
-    const bool compressed = candidate.find('+') != std::string::npos; // and is another row of densities
+    const bool compressed = candidate.find('+') != std::string::npos; // another row of densities
     if (asked_.steps.size() == 1 || !candidate.starts_with(scape) || compressed)
         return;
     if (results_.maps.empty())

@@ -1,4 +1,5 @@
-// One safetensors file a run: every rank's vectors and words under "rank0/...", the rest in the metadata.
+// Stores a run in one safetensors file: every rank's vectors and words under "rank0/...", the rest
+// in the metadata.
 #include "checkpoint.hpp"
 
 #include <bit>
@@ -21,7 +22,7 @@ using storage::DataType;
 
 constexpr std::string_view format = "scape-training-1";
 
-/// Of values one after the other, with their names: a bit that turns makes another.
+/// A checksum of a sequence of values, with their names; any changed bit changes it.
 class Checksum {
   public:
     void add(std::string_view name, const std::vector<float>& values) {

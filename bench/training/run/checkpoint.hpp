@@ -23,19 +23,20 @@ struct Checkpoint {
     std::vector<peers::State> ranks;
 };
 
-/// All that a run's bits follow from, but the machine: whoever goes on has to have the same.
+/// Everything that determines a run's bits, except the machine. A continued run must have the same.
 [[nodiscard]] nlohmann::ordered_json identity_of(const Text& text, const Plan& plan,
                                                  const std::string& optimizer, std::uint64_t seed);
 
-/// Of the run of this optimizer and seed: "scape:0.1.seed-4.safetensors".
+/// The file of this optimizer and seed: "scape:0.1.seed-4.safetensors".
 [[nodiscard]] std::filesystem::path checkpoint_path(const std::filesystem::path& folder,
                                                     const std::string& optimizer, std::uint64_t seed);
 
-/// What was there before is replaced whole.
+/// Replaces an earlier file as a whole.
 void save(const std::filesystem::path& path, const nlohmann::ordered_json& identity,
           const Checkpoint& checkpoint);
 
-/// Nothing if there is no file. Throws truestep::Error if it is damaged or another run's.
+/// Returns nothing if there is no file. Throws truestep::Error if it is damaged or belongs to
+/// another run.
 [[nodiscard]] std::optional<Checkpoint> load(const std::filesystem::path& path,
                                              const nlohmann::ordered_json& identity);
 

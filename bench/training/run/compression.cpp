@@ -9,7 +9,7 @@ namespace {
 
 constexpr char mark = '+';
 
-/// Cuts the text up to the next colon off.
+/// Cuts the text off up to the next colon.
 std::string_view next_of(std::string_view& text) {
     const std::string_view part = text.substr(0, text.find(':'));
     text.remove_prefix(part.size());

@@ -1,4 +1,4 @@
-// What is written: curves, floors and verdicts as JSON.
+// Writes curves, floors and verdicts as JSON.
 
 #include <nlohmann/json.hpp>
 
@@ -83,7 +83,7 @@ void write_results(const std::filesystem::path& path, const Text& text, const Pl
         json["verdicts"].push_back(verdict_json(comparison));
     for (const Curve& curve : results.curves)
         json["curves"].push_back(curve_json(curve));
-    // A name may hold any bytes; JSON does not.
+    // A name may contain any bytes; JSON must not.
     report::write_text(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", "result");
 }
 

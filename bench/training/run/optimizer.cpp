@@ -13,7 +13,7 @@ namespace truestep::training {
 
 namespace {
 
-constexpr std::string_view alias = "adams"; // as the chapter has it; among peers it is the dense one
+constexpr std::string_view alias = "adams"; // the specification's name; among peers it is "dense"
 
 std::string peer_of(const std::string& text) {
     const std::size_t end = std::min(text.find(':'), text.size());

@@ -26,7 +26,8 @@ problem::mapl::Settings boundary_settings(const Shape& shape, const Compression&
     settings.rank = static_cast<problem::mapl::Index>(shape.width / compression.times);
     settings.vocabulary = static_cast<problem::mapl::Index>(shape.symbols);
     settings.anchors = problem::mapl::Anchors::two;
-    // The model's first parameters have three numbers, and batches no 0 in this place.
+    // This differs from other draws: the model's first parameters use three numbers, and batches
+    // never have 0 here.
     settings.seed = drawn({seed, 0, 0, boundary});
     return settings;
 }
@@ -64,7 +65,7 @@ Pipeline::Pipeline(const Plan& plan, const std::optional<Compression>& compressi
     if (compression_->subspace != Subspace::free)
         return;
     peers::Setting setting{.size = static_cast<problem::Index>(a_.size()), .hyper = plan.hyper};
-    setting.hyper.weight_decay = 0; // towards 0 is away from the manifold
+    setting.hyper.weight_decay = 0; // decay towards 0 would leave the manifold
     adams_ = peers::make_peer("dense", setting, links, a_);
 }
 
@@ -158,7 +159,7 @@ void Pipeline::follow_spel(double rate) {
         distributed::mapl::mean_over(replicas_, gradient);
         Floats a(of(a_).begin(), of(a_).end());
         Floats m(of(m_).begin(), of(m_).end());
-        // False leaves both as they were, on all ranks.
+        // A refusal (false) leaves both unchanged, on all ranks.
         static_cast<void>(spel_step(settings_[boundary], gradient, rate, a, m));
         std::ranges::copy(a, of(a_).begin());
         std::ranges::copy(m, of(m_).begin());
@@ -176,7 +177,7 @@ std::span<const float> Pipeline::subspace(std::size_t boundary) const {
 
 namespace {
 
-// Beside the names that optimizers have.
+// Names that no optimizer uses.
 constexpr const char* a_name = "boundaries.A";
 constexpr const char* m_name = "boundaries.m";
 constexpr const char* sent_name = "boundaries.sent";

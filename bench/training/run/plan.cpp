@@ -34,11 +34,11 @@ void check_checkpoints(const Plan& plan) {
         return;
     std::error_code error;
     std::filesystem::create_directories(plan.checkpoints, error);
-    if (error && !std::filesystem::is_directory(plan.checkpoints)) // another process may have been faster
+    if (error && !std::filesystem::is_directory(plan.checkpoints)) // another process may have made it first
         throw Error("cannot make the folder " + plan.checkpoints.string() + ": " + error.message());
 }
 
-/// Nothing where the system does not tell.
+/// Returns nothing if the system does not tell.
 std::optional<double> free_bytes() {
     std::ifstream file("/proc/meminfo");
     std::string word;

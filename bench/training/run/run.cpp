@@ -1,4 +1,4 @@
-// P ranks from a start to a curve.
+// Trains P ranks and returns the curve.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -28,10 +28,10 @@ namespace truestep::training {
 
 namespace {
 
-/// A loss or a gradient is no number any more.
+/// A loss or a gradient is not finite.
 struct Diverged : std::exception {};
 
-/// What all ranks have in common.
+/// The data that all ranks share.
 struct Run {
     const Text& text;
     const Plan& plan;
@@ -45,7 +45,7 @@ struct Run {
     [[nodiscard]] bool keeps() const { return !plan.checkpoints.empty(); }
 };
 
-/// The start, the end, and where the round ends in which it is due.
+/// The start, the end, and each end of a round in which a measurement is due.
 std::vector<std::size_t> measured_steps(const Plan& plan, const peers::Choice& choice) {
     const auto round = static_cast<std::size_t>(peers::inner_steps(*choice.kind, choice.setting));
     std::vector<std::size_t> steps{0};
@@ -62,7 +62,7 @@ std::vector<std::size_t> measured_steps(const Plan& plan, const peers::Choice& c
 
 class Rank {
   public:
-    /// In `kept` all ranks put what goes to the next checkpoint.
+    /// All ranks put the data of the next checkpoint into `kept`.
     Rank(const Run& run, const peers::Links& links, Checkpoint& kept)
         : run_(run), kept_(kept), bare_(links.all), all_(links.all), each_(links.each),
           windows_(run.text, run.plan.shape.context, run.plan.measured_windows),
@@ -78,7 +78,7 @@ class Rank {
             go_on_from(*run.begun_with);
     }
 
-    /// Leaves the points, the same on all ranks, as far as it comes.
+    /// Appends the points, the same on all ranks, as far as the run comes.
     void train(const Watch& watch, std::vector<Curve::Point>& points) {
         points = run_.begun_with ? run_.begun_with->points : std::vector{measure(0)};
         bool to_keep = false;
@@ -116,7 +116,7 @@ class Rank {
             return loss;
         }
         local->inner_step(gradient_, rate);
-        // What the last steps have learned is exchanged, too.
+        // A round's end exchanges the last steps' progress, too.
         const auto whole =
             static_cast<std::size_t>(peers::inner_steps(*run_.choice.kind, run_.choice.setting));
         if (++open_steps_ == whole || step == run_.plan.steps) {
@@ -129,7 +129,7 @@ class Rank {
     [[nodiscard]] std::span<const float> parameters() const {
         return peer_->parameters().first(model_size_);
     }
-    /// What a pass over this batch goes through between its stages, if there are any.
+    /// The stages of a pass over this batch, or nullptr without stages.
     Pipeline* stages_of(const Batch& batch, std::span<float> anchor_gradients = {}) {
         if (!pipeline_)
             return nullptr;
@@ -137,8 +137,8 @@ class Rank {
         return &*pipeline_;
     }
 
-    /// True on all ranks if it is on any: a process that leaves alone would end the job, and a thread's
-    /// leaving ends all.
+    /// Returns true on all ranks if it is true on any. A process that leaves alone would end the
+    /// job, and a thread would end all.
     bool any(bool here) {
         for (const int there : distributed::gather_records(bare_, here ? 1 : 0))
             if (there != 0)
@@ -151,7 +151,7 @@ class Rank {
         peer_->restore(checkpoint.ranks.at(rank));
         if (pipeline_)
             pipeline_->restore(checkpoint.ranks.at(rank));
-        // What the start has sent is counted there.
+        // The checkpoint includes the bytes of the start.
         all_.reset();
         each_.reset();
         sent_before_ = checkpoint.sent.at(rank);
@@ -201,7 +201,7 @@ class Rank {
         return point;
     }
 
-    /// By this rank so far, between its stages too.
+    /// Bytes that this rank has sent so far, including those between its stages.
     [[nodiscard]] std::uint64_t sent() const {
         return sent_by_links() + (pipeline_ ? pipeline_->sent() : 0);
     }
@@ -214,7 +214,7 @@ class Rank {
 
     const Run& run_;
     Checkpoint& kept_;
-    distributed::Communicator& bare_; ///< by which nothing is counted
+    distributed::Communicator& bare_; ///< without counting
     distributed::CountingCommunicator all_;
     distributed::CountingPeers each_;
     Windows windows_;
@@ -225,21 +225,21 @@ class Rank {
     std::optional<Pipeline> pipeline_;
     std::size_t open_steps_ = 0; ///< of a round that has not ended
     std::size_t first_step_ = 1;
-    std::uint64_t sent_before_ = 0; ///< by those whose checkpoint this goes on from
+    std::uint64_t sent_before_ = 0; ///< by the runs whose checkpoint this one continues
 };
 
-/// Threads do not get lost, nor do processes: whoever waits that long is on a machine that does something
-/// else.
+/// Neither threads nor processes get lost; a longer wait means that the machine is busy with
+/// something else.
 constexpr std::chrono::hours patience{24};
 
-/// This process is one of the ranks, and calls once.
+/// This process is one of the ranks; called once.
 void run_as_processes(const std::function<void(const peers::Links&)>& work) {
     const auto all = distributed::make_mpi_communicator({patience});
     const auto each = distributed::make_mpi_peers({patience});
     work({*all, *each});
 }
 
-/// False if it diverged.
+/// Returns false if the run diverged.
 template <class Work>
 bool comes_to_its_end(const Work& work) {
     try {
@@ -253,7 +253,7 @@ bool comes_to_its_end(const Work& work) {
     return false;
 }
 
-/// What was to be measured after the run had ended has no loss.
+/// Points that were due after the run's early end have no loss.
 void leave_empty(const Run& run, Curve& curve) {
     const std::uint64_t bytes = curve.points.empty() ? 0 : curve.points.back().bytes;
     for (std::size_t next = curve.points.size(); next < run.measured.size(); ++next)
@@ -284,7 +284,7 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
             .train(first ? watch : Watch(), first || plan.processes ? curve.points : same);
     };
     const auto on_threads = [&] { peers::run_linked(plan.ranks, work, patience); };
-    // All processes come to it together, so that each leaves in good order.
+    // All processes get here together, so that each ends in good order.
     bool to_its_end = true;
     std::string refused;
     if (plan.processes)

@@ -15,7 +15,7 @@ namespace {
 
 using distributed::Communicator;
 
-/// What one rank has found, in a record that all ranks see.
+/// One rank's findings, in a record for all ranks.
 struct Found {
     std::uint64_t begins = 0; ///< the step after the checkpoint's; 0: there is none
     std::uint64_t digest = 0; ///< of all ranks' states in it

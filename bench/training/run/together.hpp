@@ -7,14 +7,14 @@
 
 #include "checkpoint.hpp"
 
-// Checkpoints of ranks that are processes: one file for all of them, as threads have it.
+// Checkpoints of ranks that are processes: one file for all of them, as for threads.
 
 namespace truestep::training {
 
-/// Brings to rank 0 what every rank has of its own in `kept`: its state, and what it has sent.
+/// Brings each rank's own part of `kept` to rank 0: its state, and the bytes that it has sent.
 void bring_to_first(Checkpoint& kept, distributed::Communicator& ranks);
 
-/// What all ranks go on from, or why none of them does, in the same words on all.
+/// The checkpoint from which all ranks continue, or why none does, with the same text on all.
 struct Together {
     std::optional<Checkpoint> checkpoint;
     std::string refused;

@@ -1,4 +1,4 @@
-// What an earlier call wrote, read again.
+// Reads what an earlier call wrote.
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// In these, runs that are beside each other in one picture may differ.
+/// Settings in which the runs of one picture may differ.
 constexpr std::array of_a_run{"steps", "learning_rate", "warm_up", "density_warm_up", "measure_every"};
 
 void check_plan(const std::string& file, const Json& there, const Plan& plan, const Text& text) {
@@ -61,7 +61,7 @@ std::vector<Curve> curves_told(const std::filesystem::path& path, const Text& te
         for (const Json& one : told.at("curves")) {
             Curve curve{one.at("optimizer"), one.at("seed"), one.at("learning_rate"),
                         points_of(one.at("points"))};
-            // Of several numbers of steps the label has them, too.
+            // With several numbers of steps, the label includes them.
             curve.optimizer = curve.optimizer.substr(0, curve.optimizer.find(", "));
             static_cast<void>(end_of(curve));
             curves.push_back(std::move(curve));

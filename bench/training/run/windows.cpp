@@ -15,7 +15,7 @@ Windows::Windows(const Text& text, std::size_t context, std::size_t measured)
 
 const Batch& Windows::drawn(std::uint64_t seed, int rank, std::size_t step, std::size_t windows) {
     clear();
-    // The first number after the seed tells batches from the start's parameters, which have 0 there.
+    // The number after the seed distinguishes batches from first parameters, which have 0 there.
     const auto place = static_cast<std::uint64_t>(rank) + 1;
     for (std::size_t window = 0; window < windows; ++window)
         add(text_.learned,

@@ -14,12 +14,12 @@ class Windows {
   public:
     Windows(const Text& text, std::size_t context, std::size_t measured);
 
-    /// To learn from: what follows from these numbers.
+    /// A batch to learn from, determined by these numbers.
     [[nodiscard]] const Batch& drawn(std::uint64_t seed, int rank, std::size_t step, std::size_t windows);
-    /// Of the windows that are measured, which do not overlap and cover the text evenly: this many of them,
-    /// from `first` on.
+    /// `windows` of the measured windows, from `first` on. They do not overlap, and cover the text
+    /// evenly.
     [[nodiscard]] const Batch& measured(std::size_t first, std::size_t windows);
-    /// How many there are: as many as were asked for, or as the text has.
+    /// The number of measured windows: as requested, or as many as the text has.
     [[nodiscard]] std::size_t measured_count() const { return measured_count_; }
 
   private:

@@ -64,8 +64,8 @@ std::vector<Id> ids(int number) {
 const Floats sender_anchor = made_up(7.0, 12);
 const Floats receiver_anchor = made_up(8.0, 12);
 
-/// All that comes out, in this order for each micro-batch: Xhat, dX; and for each step dE of both, A, and
-/// the codebooks.
+/// All results, in this order: for each micro-batch Xhat, dX; for each step dE of both, A, and the
+/// codebooks.
 struct Came {
     std::vector<Floats> activations, gradients, of_sender, of_receiver, subspaces, codebooks, learned;
     Floats receivers_codebooks; ///< at the end
@@ -117,7 +117,7 @@ Floats look(const truestep_values& view) {
     return {begin, begin + view.count};
 }
 
-/// The message of Z goes over; Z becomes what the receiver makes of it.
+/// Carries the message of Z; Z becomes what the receiver decodes.
 void send_as_codewords(truestep_mapl_boundary* boundary, const Settings& settings, Floats& z) {
     std::vector<std::byte> message(index_bytes(settings, tokens) + codeword_bytes(settings));
     const auto bytes = static_cast<int64_t>(message.size());
@@ -132,7 +132,7 @@ void send_as_codewords(truestep_mapl_boundary* boundary, const Settings& setting
         << truestep_last_error();
 }
 
-/// A micro-batch over one handle of the C interface, forward and back.
+/// Takes a micro-batch through one handle of the C interface, forward and back.
 void carry_with(truestep_mapl_boundary* boundary, const Settings& settings, int step, int number,
                 const std::vector<Id>& narrow, Came& came) {
     const truestep_values of_sender = view(sender_anchor);
@@ -168,7 +168,7 @@ void carry(truestep_mapl_boundary* boundary, const Settings& settings, int step,
     carry_with(boundary, settings, step, number, ids(number), came);
 }
 
-/// The same as over ends. `rate` of the steps.
+/// The same as over ends, with `rate` in all steps.
 Came over_handle(double rate, const Settings& settings) {
     Came came;
     truestep_mapl_boundary* boundary = nullptr;
@@ -187,12 +187,12 @@ Came over_handle(double rate, const Settings& settings) {
         came.codebooks.push_back(look(state.codebooks));
         came.learned.push_back(look(state.learned));
     }
-    came.receivers_codebooks = came.codebooks.back(); // it has been both
+    came.receivers_codebooks = came.codebooks.back(); // it has been both sides
     truestep_mapl_boundary_destroy(boundary);
     return came;
 }
 
-/// What A comes to on both senders of a pipeline that stands twice beside itself.
+/// The A of both senders of a pipeline with two replicas.
 std::vector<Floats> of_replicas_over_ends(const Settings& settings) {
     std::vector<Floats> subspaces(2);
     const Floats start = first_subspace(6, 3, 1);
@@ -221,7 +221,7 @@ std::vector<Floats> of_replicas_over_ends(const Settings& settings) {
     return subspaces;
 }
 
-/// The same with two handles; the caller makes the mean.
+/// The same with two handles; the caller computes the mean.
 std::vector<Floats> of_replicas_over_handles(const Settings& settings) {
     std::array<truestep_mapl_boundary*, 2> boundaries{};
     std::vector<Floats> subspaces(2);
@@ -285,7 +285,7 @@ TEST(MaplBoundary, StepsByTheMeanOfReplicas) {
     truestep_mapl_boundary_destroy(boundary);
 }
 
-// What the caller carries has the bits of what the sender and the receiver send each other.
+// Data that the caller carries has the same bits as messages between sender and receiver.
 TEST(MaplBoundary, HasTheBitsOfTheEnds) {
     const Quantization coded{.codewords = 6, .groups = 3, .rounds = 2, .subsets = 3, .decay = 0.75};
     for (const Settings& settings : {with(Payload::fp32), with(Payload::bf16), with(Payload::fp32, coded),
@@ -293,7 +293,7 @@ TEST(MaplBoundary, HasTheBitsOfTheEnds) {
         const Came right = over_ends(settings);
         EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
         EXPECT_TRUE(over_handle(0.1, settings) == right);
-        EXPECT_FALSE(over_handle(0.10001, settings) == right); // and the comparison can fail
+        EXPECT_FALSE(over_handle(0.10001, settings) == right); // the comparison can fail
     }
     EXPECT_FALSE(over_handle(0.1, with(Payload::fp32)) == over_ends(with(Payload::bf16)));
     Quantization other = coded;

@@ -28,8 +28,8 @@ truestep::properties::scape::Ranked candidate(const std::string& name, bool brea
                 -> std::unique_ptr<truestep::properties::scape::Candidate> {
                 return std::make_unique<at_home::Wrapped>(setup, communicator, breaks);
             },
-            // What it cannot be asked yet, and why: {{"restart", "no checkpoints yet"}}. SKIPPED with the
-            // reason.
+            // Properties that do not apply yet, and why: {{"restart", "no checkpoints yet"}}.
+            // SKIPPED with the reason.
             .left_out = {}};
 }
 
@@ -37,7 +37,7 @@ truestep::properties::scape::Ranked candidate(const std::string& name, bool brea
 
 int main(int count, char** values) {
     std::vector<truestep::properties::scape::Ranked> candidates{candidate("yours", false)};
-    // With one mistake, only if it is asked for by its name.
+    // The broken one is tested only if it is named.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
     return truestep::training::gate_main(count, values,

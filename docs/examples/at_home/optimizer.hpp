@@ -1,6 +1,6 @@
 #pragma once
 
-// One rank of an optimizer of your own, as the gate asks for it.
+// One rank of your own optimizer, behind the interface of the gate.
 
 #include <bit>
 #include <cstdint>
@@ -23,26 +23,25 @@ using truestep::distributed::Communicator;
 /// example runs.
 using YourOptimizer = truestep::distributed::scape::Scape;
 
-/// A mistake that is easily made on the way in: the gradient loses 16 bits, as in bfloat16.
+/// A typical bug: the gradient loses 16 bits, as in bfloat16.
 inline float truncated(float value) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff'0000U);
 }
 
-/// What the gate asks of one rank. The ranks are threads here, so static variables of yours are shared by
-/// them.
+/// The interface of one rank. The ranks are threads here, so they share your static variables.
 class Wrapped final : public properties::Candidate {
   public:
-    /// The setup has the tensors, segments with their owners, hyper-parameters, density schedule and
-    /// initial parameters; all of them change from case to case. What is sent through the communicator is
-    /// counted.
+    /// The setup has the tensors, segments with their owners, hyper-parameters, density schedule
+    /// and initial parameters; all of them change from case to case. Bytes sent through the
+    /// communicator are counted.
     Wrapped(const properties::Setup& setup, Communicator& communicator, bool breaks)
         : breaks_(breaks), communicator_(communicator),
           yours_(setup.problem, setup.ranges, setup.density,
                  truestep::distributed::scape::make_host_backend(setup.problem, setup.parameters, 1),
                  communicator, {}) {}
 
-    /// A gradient that has to be refused must end in distributed::RefusedStep on all ranks; translate yours
-    /// to it.
+    /// A gradient that has to be refused must throw distributed::RefusedStep on all ranks;
+    /// translate your error to it.
     void step(std::span<const float> gradient, double learning_rate) override {
         std::vector<float> mine(gradient.begin(), gradient.end());
         if (breaks_)
@@ -51,7 +50,7 @@ class Wrapped final : public properties::Candidate {
         yours_.step(mine, learning_rate);
     }
 
-    /// From a device: copy to the host here. In full length, +0 where you store nothing.
+    /// From a device: copy to the host here. In full length, with +0 where you store nothing.
     properties::View view() override {
         const auto w = yours_.parameters();
         const auto e = yours_.residual();

@@ -22,13 +22,13 @@ namespace {
 
 truestep::properties::gasloc::Ranked candidate(const std::string& name, bool breaks) {
     return {.name = name,
-            .level = truestep::verify::LevelKind::rel, // exact: every bit is the reference's
+            .level = truestep::verify::LevelKind::rel, // exact: every bit is as in the reference
             .start = [breaks](const truestep::properties::gasloc::Settings& settings,
                               std::span<const float> parameters, truestep::distributed::Peers& peers,
                               int) -> std::unique_ptr<truestep::properties::gasloc::Subject> {
                 return std::make_unique<at_home::Worker>(settings, parameters, peers, breaks);
             },
-            // Why it cannot be asked: SKIPPED with the reason.
+            // Why a property does not apply: SKIPPED with the reason.
             .left_out = {{"refusal", "ranks are not asked whether they agree"}}};
 }
 
@@ -36,7 +36,7 @@ truestep::properties::gasloc::Ranked candidate(const std::string& name, bool bre
 
 int main(int count, char** values) {
     std::vector<truestep::properties::gasloc::Ranked> candidates{candidate("yours", false)};
-    // With one mistake, only if it is asked for by its name.
+    // The broken one is tested only if it is named.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
     return truestep::training::gate_main(

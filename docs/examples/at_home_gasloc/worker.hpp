@@ -1,7 +1,7 @@
 #pragma once
 
-// One worker of a GASLoC of your own, as the gate asks for it. This one is written as a textbook would have
-// it: every formula in double, rounded where a value is kept. So it claims REL, not EXACT.
+// One worker of your own GASLoC, behind the interface of the gate. This one is written as in a
+// textbook: formulas in double, rounded where a value is stored. So it claims REL, not EXACT.
 
 #include <cmath>
 #include <memory>
@@ -23,7 +23,7 @@ using Floats = std::vector<float>;
 
 class Worker final : public gasloc::Subject {
   public:
-    /// `breaks`: a mistake that is easily made, `before` kept after the gossip, so that the momentum is
+    /// `breaks`: a typical bug, `before` is stored after the gossip, so that the momentum is
     /// measured from z.
     Worker(gasloc::Settings settings, std::span<const float> parameters, Peers& peers, bool breaks)
         : settings_(std::move(settings)), peers_(peers), breaks_(breaks) {
@@ -61,7 +61,7 @@ class Worker final : public gasloc::Subject {
             if (settings_.inner != gasloc::Inner::sgd) {
                 const double last = inner_.m[i];
                 const double m = b1 * last + (1 - b1) * g;
-                // AdamS keeps no second moment: the last first one stands in.
+                // AdamS stores no second moment, and uses the last first moment instead.
                 const double stand_in = correction == BiasCorrection::momentum ? last / c1 : last;
                 const double v =
                     b2 * (adamw ? double{inner_.v[i]} : stand_in * stand_in) + (1 - b2) * g * g;
@@ -122,7 +122,7 @@ class Worker final : public gasloc::Subject {
 
     [[nodiscard]] gasloc::State state() const override { return now_; }
 
-    /// No checkpoints yet: main.cpp gives no `restart`, and nobody asks.
+    /// There are no checkpoints yet: main.cpp leaves `restart` out, so this is never called.
     void save(const std::filesystem::path&, int, int) const override {}
 
   private:
@@ -132,7 +132,7 @@ class Worker final : public gasloc::Subject {
     Peers& peers_;
     bool breaks_;
     gasloc::State now_;   ///< between two rounds
-    gasloc::State inner_; ///< what the round's inner steps have made of it
+    gasloc::State inner_; ///< after the round's inner steps
     bool skipped_ = false;
 };
 

@@ -23,7 +23,7 @@ constexpr int inputs = 4;
 constexpr int hidden = 32;
 constexpr int batch = 32;
 
-// Where the tensors stand in the flat vector of parameters.
+// Offsets of the tensors in the flat vector of parameters.
 constexpr int weights = 0;
 constexpr int biases = weights + hidden * inputs;
 constexpr int output = biases + hidden;
@@ -85,7 +85,7 @@ float loss(std::span<const float> w, const std::vector<Example>& data, std::span
     return sum;
 }
 
-/// The same on all ranks: the seed is.
+/// The same on all ranks, since the seed is.
 std::vector<float> initial_parameters() {
     std::mt19937 random(1);
     std::normal_distribution<float> normal(0.0F, 0.4F);

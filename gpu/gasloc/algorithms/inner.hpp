@@ -9,7 +9,7 @@ namespace truestep::gpu::gasloc {
 
 using distributed::InnerRule;
 
-/// What an inner step reads, and where its results go: the same vectors, or others.
+/// Inputs and outputs of an inner step: the same vectors, or others.
 struct InnerArguments {
     distributed::Scalars scalars;
     Index size;
@@ -23,7 +23,7 @@ struct InnerArguments {
     std::uint32_t* not_finite; ///< set where a gradient is not
 };
 
-/// Below an infinity's bits are those of every finite number.
+/// Every finite number has lower bits than an infinity.
 TRUESTEP_BLOCK bool is_finite(float value) {
     return distributed::element::score(value) < 0x7f80'0000U;
 }
@@ -78,7 +78,7 @@ struct InnerStep {
     }
 };
 
-// With names of their own, by which ci/gpu-resources tells them apart.
+// Separate names let ci/gpu-resources tell the steps apart.
 struct SgdStep : InnerStep<InnerRule::sgd> {};
 struct AdamSStep : InnerStep<InnerRule::adams> {};
 struct AdamSMomentumStep : InnerStep<InnerRule::adams_momentum> {};

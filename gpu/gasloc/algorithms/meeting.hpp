@@ -10,7 +10,7 @@ namespace truestep::gpu::gasloc {
 
 using distributed::Met;
 
-/// Section 5's.
+/// The arithmetic of section 5.
 struct MeetingArithmetic {
     TRUESTEP_BLOCK static float drift(float eta, float theta, float x) {
         return distributed::element::drift(eta, theta, x);
@@ -25,7 +25,7 @@ struct DriftArguments {
     float* x; ///< becomes y
 };
 
-/// Section 13.3.
+/// The drift of section 13.3.
 template <class Arithmetic>
 struct DriftWith {
     using Arguments = DriftArguments;
@@ -75,7 +75,7 @@ struct MeetArguments {
     std::uint32_t* not_finite; ///< set where a theta is not
 };
 
-/// Sections 13.4 and 13.5 in one pass.
+/// Gossip and momentum, sections 13.4 and 13.5, in one pass.
 struct Meet {
     using Arguments = MeetArguments;
     struct Shared {};
@@ -89,7 +89,7 @@ struct Meet {
         block.phase([&](int thread) {
             bool all_finite = true;
             for (Index first = begin + quad_size * thread; first < end; first += stride * quads_in_flight) {
-                // Each neighbour's quads are under way together.
+                // The quads of all neighbours are loaded together.
                 const auto each = [&](const auto& work) {
                     TRUESTEP_UNROLL
                     for (int number = 0; number < quads_in_flight; ++number)
@@ -126,11 +126,11 @@ struct Meet {
             sum.value[i] = distributed::element::pull(sum.value[i], lambda, y.value[i], other.value[i]);
     }
 
-    /// z, and theta from it. False if that is not finite.
+    /// Computes z, and theta from it. Returns false if theta is not finite.
     TRUESTEP_BLOCK static bool carry(const Arguments& a, Index at, bool aligned, const Quad& y,
                                      const Quad& sum) {
         const Quad before = a.carries ? load(a.before, at, a.size, aligned) : Quad{};
-        Quad z = y; // in every bit, where nobody was met
+        Quad z = y; // the same bits if the worker met no other
         Quad theta{};
         bool all_finite = true;
         TRUESTEP_UNROLL

@@ -1,6 +1,6 @@
 #pragma once
 
-// Algorithms with a mistake.
+// Algorithms with a known bug.
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 
 namespace truestep::gpu::gasloc::planted {
 
-/// A multiplication and an addition in one, as compilers do it unless they are told not to.
+/// Fuses a multiplication and an addition, as compilers do by default.
 struct FusedMeeting {
     TRUESTEP_BLOCK static float drift(float eta, float theta, float x) {
         return std::fma(eta, x - theta, theta);

@@ -39,7 +39,7 @@ class Machine : public WithMistake<Base> {
     }
 
   private:
-    /// A launch for each neighbour, and each finds in y what the last has made of it.
+    /// Launches once for each neighbour, so each launch reads the y that the last one changed.
     void meet_one_by_one(Index blocks, gpu::gasloc::MeetArguments a) {
         gpu::gasloc::MeetArguments one = a;
         one.met_count = 1;
@@ -61,7 +61,7 @@ OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream) 
     auto peers = std::make_unique<gpu::StagedPeers<Mistaken>>(
         ranks, Mistaken(Base(stream, Exchange::host), mistake));
     Base base(stream, Exchange::device);
-    // Of sending, the peers' machine alone makes the mistake.
+    // When sending too early, only the machine of the peers has the bug.
     if (mistake == Mistake::sent_before_written)
         return {std::move(peers), std::make_unique<BlockBackend<Base>>(std::move(base))};
     return {std::move(peers), std::make_unique<BlockBackend<Mistaken>>(Mistaken(std::move(base), mistake))};

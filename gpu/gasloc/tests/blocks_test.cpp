@@ -1,4 +1,4 @@
-// The passes over blocks beside the host's, in every bit.
+// Compares the passes over blocks with the host's, in every bit.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -27,7 +27,8 @@ std::vector<std::uint32_t> bits(const float* values, Index size) {
     return result;
 }
 
-/// Ordinary ones, zeros of both signs, subnormals, large ones; beginning where 16 bytes do, or behind.
+/// Ordinary values, zeros of both signs, subnormals and large values. `shift` moves the begin off a
+/// multiple of 16 bytes.
 class Values {
   public:
     Values(std::mt19937_64& random, Index size, Index shift, bool negative = true)
@@ -45,7 +46,7 @@ class Values {
     Values& operator=(const Values&) = delete;
     [[nodiscard]] float* data() { return begin_; }
     [[nodiscard]] Floats copy() const { return {begin_, begin_ + size_}; }
-    /// What stands behind the end is nobody's.
+    /// Whether the values behind the end are unchanged.
     [[nodiscard]] bool end_untouched() const {
         return &begin_[size_] == memory_.data() + memory_.size() || begin_[size_] == -7.0F;
     }
@@ -76,7 +77,7 @@ Index tiles_of(Index size) {
     return (size + tile - 1) / tile;
 }
 
-/// Whether it has found all gradients finite.
+/// Runs the step; returns whether it found all gradients finite.
 bool run_inner(Machine& machine, InnerRule rule, InnerArguments arguments) {
     std::uint32_t not_finite = 0;
     arguments.not_finite = &not_finite;
@@ -95,7 +96,7 @@ bool run_inner(Machine& machine, InnerRule rule, InnerArguments arguments) {
 struct Launch {
     int threads;
     std::uint64_t seed;
-    Index shift; ///< of where vectors begin
+    Index shift; ///< where vectors begin
 };
 
 class Blocks : public testing::TestWithParam<Launch> {

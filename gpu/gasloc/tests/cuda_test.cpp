@@ -1,4 +1,4 @@
-// A worker on a device beside the host's, where there is a device.
+// Compares a worker on a device with the host's, where there is a device.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -23,14 +23,15 @@ namespace {
 using distributed::Peers;
 using Floats = std::vector<float>;
 
-/// How the device's workers exchange: through the host, with graphs as well, a device each.
+/// How the device's workers exchange: through the host, the same with graphs, or with a device
+/// each.
 enum class Way : std::uint8_t { launches, graphs, nccl };
 
 std::string name_of(const testing::TestParamInfo<Way>& info) {
     return info.param == Way::launches ? "launches" : info.param == Way::graphs ? "graphs" : "nccl";
 }
 
-/// Why there is nothing to be tested, or empty.
+/// The reason why this cannot be tested here, or empty.
 std::string unavailable(Way way) {
     if (const gpu::Availability here = gpu::availability(); here.devices == 0)
         return here.text;
@@ -104,7 +105,7 @@ TEST_P(Cuda, AWorkerIsTheHosts) {
                     equals_the_host(GetParam(), inner, momentum, workers, size);
     }
 }
-/// One that tools which look at every access can follow.
+/// A run that is small enough for tools that check every access.
 TEST_P(Cuda, SmallRunIsTheHosts) {
     if (const std::string why = unavailable(GetParam()); !why.empty())
         GTEST_SKIP() << why;

@@ -1,5 +1,5 @@
-// A worker over blocks beside one over the host's passes: through rounds, skipped ones, a restart,
-// failures.
+// Compares a worker over blocks with one over the host's passes: through rounds, skipped ones, a
+// restart, failures.
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -101,7 +101,7 @@ TEST_P(BlockWorkers, WhatIsPlantedGivesOtherBits) {
             try {
                 train(worker, peers.rank(), 1, 4);
                 unlike += worker.state() == right ? 0 : 1;
-            } catch (const std::runtime_error& error) { // what was never written may be a NaN
+            } catch (const std::runtime_error& error) { // unwritten memory may hold a NaN
                 ++unlike;
                 on_stream->leave(error.what());
             }

@@ -2,20 +2,20 @@
 
 #include "algorithms/rows.hpp"
 
-// Z as indices of codewords (section 23.1), bit for bit. One block a tile, but for Nearest.
+// Z as indices of codewords (section 23.1), bit for bit. One block a tile, except for Nearest.
 
 namespace truestep::gpu::mapl::boundary {
 
-/// A book, and which of all indices are its own: every `stride`-th.
+/// A book, and which of all indices belong to it: every `stride`-th.
 struct Book {
     Index words; ///< K
     Index width; ///< r / Gr
     const float* codewords;
     std::uint32_t* indices; ///< the first token's
-    Index stride;           ///< books that there are
+    Index stride;           ///< all books
 };
 
-/// A group's columns of Z, in columns: the tokens of one lie side by side, as threads do.
+/// A group's columns of Z, transposed: a column's tokens lie side by side, as threads do.
 struct TakeColumns {
     struct Arguments {
         Index tokens;
@@ -34,8 +34,9 @@ struct TakeColumns {
     }
 };
 
-/// The nearest codeword of each token, by the specification's own sum; of those that are as near the lowest
-/// index. A block does `tokens_at_once` tokens, each thread all codewords for one.
+/// The nearest codeword of each token, by the specification's own sum; the lowest index of several
+/// that are as near. A block does `tokens_at_once` tokens, and each thread compares one token with
+/// all codewords.
 struct Nearest {
     static constexpr Index tokens_at_once = problem::tunable<Index>(256, 64);
     static Index blocks(Index tokens) { return (tokens + tokens_at_once - 1) / tokens_at_once; }
@@ -80,13 +81,13 @@ struct Nearest {
     }
 };
 
-/// L := rho L + (1 - rho) mean, of what each codeword was chosen for, in token order. Each value of the
-/// book is one thread's.
+/// L := rho L + (1 - rho) mean, over the values for which each codeword was chosen, in token order.
+/// A thread computes a whole value of the book.
 struct Learn {
     struct Arguments {
         Index tokens;
         const float* left;
-        Book book; ///< L, as it was
+        Book book; ///< the old L
         float decay;
         float rest;
         float* to;
@@ -114,7 +115,7 @@ struct Learn {
     }
 };
 
-/// What the next round gets.
+/// Subtracts the chosen codewords: the next round encodes the rest.
 struct SubtractWords {
     struct Arguments {
         Index tokens;
@@ -132,8 +133,8 @@ struct SubtractWords {
     }
 };
 
-/// Indices, each in so many bits, one behind the other from the lowest bit of the first byte on. A thread
-/// makes a byte.
+/// Packs indices of a few bits each, one behind the other from the lowest bit of the first byte on.
+/// A thread makes a byte.
 struct PackIndices {
     struct Arguments {
         Index bytes;
@@ -159,7 +160,7 @@ struct PackIndices {
     }
 };
 
-/// And where the first one is that no codebook has.
+/// Unpacks indices, and finds the first one that is beyond the codebook.
 struct UnpackIndices {
     struct Arguments {
         Index count;
@@ -191,7 +192,7 @@ struct UnpackIndices {
     }
 };
 
-/// What is decoded: the chosen codewords in the order of the rounds, from +0.
+/// Decodes: sums the chosen codewords in the order of the rounds, from +0.
 struct SumWords {
     struct Arguments {
         Index tokens;
@@ -221,7 +222,8 @@ struct SumWords {
     }
 };
 
-/// Some codewords of every book, as they travel or back to their places. A message knows no alignment.
+/// Moves some codewords of every book into a message, or back to their places. A message is not
+/// aligned.
 struct MoveWordsArguments {
     Index books;
     Index words; ///< of a book

@@ -4,17 +4,17 @@
 
 #include <truestep/gpu/block.hpp>
 
-// What is done with the rows of a micro-batch beside products: ids, rows of anchors, and what of Z and dZ
-// travels (sections 22 and 23). One block a tile.
+// What happens to the rows of a micro-batch besides products: ids, rows of anchors, and the form in
+// which Z and dZ travel (sections 22 and 23). One block a tile.
 
 namespace truestep::gpu::mapl::boundary {
 
-/// Blocks for so many values.
+/// The number of blocks for `size` values.
 inline Index tiles_of(Index size) {
     return (size + tile - 1) / tile;
 }
 
-/// An infinity and what is no number have all bits of the exponent.
+/// An infinity and a NaN have all bits of the exponent set.
 TRUESTEP_BLOCK bool is_not_finite(float value) {
     return (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000U) == 0x7f80'0000U;
 }
@@ -42,7 +42,7 @@ TRUESTEP_BLOCK void over_matrix(Block& block, Index size, Index columns, const W
     });
 }
 
-/// Is told of values of which one is not finite.
+/// Sets a flag if one of the values is not finite.
 struct Check {
     struct Arguments {
         Index size;
@@ -60,7 +60,7 @@ struct Check {
     }
 };
 
-/// To 16 bits, the nearest, of two the even one; and the same check, of what was and of what becomes of it.
+/// Rounds to 16 bits, to the nearest, ties to even; and checks the values before and after.
 struct PackValues {
     struct Arguments {
         Index size;
@@ -98,7 +98,7 @@ struct WidenValues {
     }
 };
 
-/// Ids as they travel, the lowest byte first.
+/// Ids as they travel, lowest byte first.
 struct PackIds {
     struct Arguments {
         Index tokens;
@@ -157,7 +157,7 @@ struct GatherRows {
 };
 
 struct AddRowsArguments {
-    Index groups; ///< ids that there are
+    Index groups; ///< distinct ids
     Index rank;
     const std::uint32_t* ids;    ///< of each group
     const std::uint32_t* begins; ///< of each group in `order`, and the end
@@ -166,7 +166,8 @@ struct AddRowsArguments {
     float* table;
 };
 
-/// Rows added to those of their ids in the order of the tokens: each value of the table is one thread's.
+/// Adds rows to those of their ids, in the order of the tokens. A thread computes a whole value of
+/// the table.
 struct AddRows {
     using Arguments = AddRowsArguments;
     struct Shared {};

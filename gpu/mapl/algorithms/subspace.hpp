@@ -2,11 +2,11 @@
 
 #include "algorithms/rows.hpp"
 
-// SPEL beside its products (section 24). One block a tile.
+// SPEL without its products (section 24). One block a tile.
 
 namespace truestep::gpu::mapl::boundary {
 
-/// to = a x + b y, in the place of x or y, or not.
+/// to = a x + b y; `to` may be x or y.
 struct Blend {
     struct Arguments {
         Index size;
@@ -24,7 +24,7 @@ struct Blend {
     }
 };
 
-/// Of S and c2 S^2, r x r: c0 I + c1 S + c2 S^2, in the place of the second.
+/// c0 I + c1 S + c2 S^2, r x r, from S and c2 S^2; it replaces c2 S^2.
 struct Polynomial {
     struct Arguments {
         Index rank;
@@ -67,7 +67,7 @@ struct SquareSumsArguments {
     double* sums; ///< of each tile
 };
 
-/// What the squares of a tile's values sum to, in one order whatever the number of threads: four values,
+/// The sum of the squares of a tile's values, in one order for any number of threads: four values,
 /// then halves.
 struct SquareSums {
     using Arguments = SquareSumsArguments;
@@ -104,7 +104,7 @@ struct SquareSums {
     }
 };
 
-/// values times a double, rounded once.
+/// Multiplies values by a double, and rounds once.
 struct ScaleBy {
     struct Arguments {
         Index size;

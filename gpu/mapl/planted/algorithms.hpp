@@ -1,12 +1,13 @@
 #pragma once
 
-// Algorithms with a mistake.
+// Algorithms with a known bug.
 
 #include "algorithms/subspace.hpp"
 
 namespace truestep::gpu::mapl::boundary::planted {
 
-/// Each token's row added to that of its id, all at once: of those with the same id one is left.
+/// Adds each token's row to that of its id, all at once: of rows with the same id only one
+/// survives.
 struct AddRowsAtOnce {
     using Arguments = AddRowsArguments;
     struct Shared {};

@@ -36,7 +36,7 @@ OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream, 
     auto peers = std::make_unique<gpu::StagedPeers<Mistaken>>(
         ranks, Mistaken(Base(stream, Exchange::host), mistake), standing_on_machine());
     Base base(stream, Exchange::device);
-    // Of sending, the peers' machine alone makes the mistake.
+    // When sending too early, only the machine of the peers has the bug.
     if (mistake == Mistake::sent_before_written)
         return {std::move(peers),
                 std::make_unique<BlockBackend<Base, Products>>(std::move(base), std::move(products))};

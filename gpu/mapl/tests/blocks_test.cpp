@@ -1,4 +1,4 @@
-// What a boundary's blocks do beside the host's functions, in every bit.
+// Compares a boundary's blocks with the host's functions, in every bit.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -79,7 +79,7 @@ TEST_P(MaplBlocks, ValuesOf16BitsAreTheHosts) {
 
 TEST_P(MaplBlocks, WhatIsNotFiniteIsTold) {
     constexpr float infinite = std::numeric_limits<float>::infinity();
-    // Finite in fp32, and beyond what 16 bits hold.
+    // Finite in fp32, but too large for 16 bits.
     constexpr float greatest = std::numeric_limits<float>::max();
     for (const Index size : {Index{1}, Index{4097}, Index{10'001}})
         for (const Index at : {Index{0}, size / 2, size - 1})
@@ -266,7 +266,7 @@ TEST_P(MaplBlocks, CodewordsTravelByBytes) {
     std::vector<std::byte> right(4 * 3 * 3 * sizeof(float));
     gather_codewords(codebooks_of(settings), which, blocks.state.learned, right.data());
     std::vector<std::uint8_t> message(right.size() + 3);
-    std::uint8_t* const odd = message.data() + 3; // no float begins there
+    std::uint8_t* const odd = message.data() + 3; // not aligned for a float
     blocks.codec.gather(machine, which, odd);
     machine.finish();
     for (std::size_t i = 0; i < right.size(); ++i)
@@ -282,7 +282,7 @@ TEST_P(MaplBlocks, CodewordsTravelByBytes) {
 }
 
 TEST_P(MaplBlocks, TheFirstIndexThatNoBookHasIsFound) {
-    const Settings settings = coded(4, 1, 1, 6); // three bits: 6 and 7 are none
+    const Settings settings = coded(4, 1, 1, 6); // three bits, so 6 and 7 are invalid
     Coded blocks(machine, settings);
     std::vector<Word> sent(500, 5);
     sent[499] = 6;

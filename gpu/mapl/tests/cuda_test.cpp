@@ -1,4 +1,4 @@
-// The ends of a boundary on a device beside the host's, where there is a device.
+// Compares the ends of a boundary on a device with the host's, where there is a device.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST_P(MaplCuda, TheSameBitsAgain) {
             << name(settings.anchors) << " " << name(settings.payload);
 }
 
-/// One that tools which look at every access can follow.
+/// A run that is small enough for tools that check every access.
 TEST_P(MaplCuda, SmallRunIsTheHosts) {
     for (const Settings& settings : kinds(7, 3)) {
         const Shown shown = played(settings, device, 5, 1);

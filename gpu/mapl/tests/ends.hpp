@@ -1,6 +1,6 @@
 #pragma once
 
-// A boundary's two ends in one process, beside the host's.
+// A boundary's two ends in one process, to be compared with the host's.
 
 #include <cmath>
 #include <functional>
@@ -15,14 +15,14 @@
 
 namespace truestep::gpu::mapl {
 
-/// What an end computes with, if not the host's.
+/// The peers and the backend of an end, or null for the host's.
 struct House {
     std::unique_ptr<distributed::Peers> peers;
     std::unique_ptr<Backend> backend;
 };
 using Builds = std::function<House(distributed::Peers&)>;
 
-/// All that was seen of a step.
+/// Everything that was observed of a step.
 struct Shown {
     std::vector<Floats> xhat, dx;
     std::vector<Id> ids;
@@ -46,7 +46,7 @@ inline std::vector<Id> some_ids(Index tokens, Index vocabulary, Index of) {
     return ids;
 }
 
-/// `steps` steps of two micro-batches each, of which the last is shown.
+/// Plays `steps` steps of two micro-batches each, and returns the last one.
 inline Shown played(const Settings& settings, const Builds& build, Index tokens, int steps) {
     Shown shown;
     const Floats start = first_subspace(settings.width, settings.rank, 1);
@@ -101,7 +101,7 @@ inline House on_host(distributed::Peers&) {
     return {};
 }
 
-/// The kinds of boundaries that there are.
+/// One setting for each kind of boundary.
 inline std::vector<Settings> kinds(Index width, Index rank) {
     std::vector<Settings> all;
     for (const Anchors anchors : {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two})

@@ -1,4 +1,5 @@
-// The ends of a boundary over blocks, beside the host's; and what a caller has of a backend's own memory.
+// Compares the ends of a boundary over blocks with the host's, and tests how callers use a
+// backend's own memory.
 #include <limits>
 #include <string>
 
@@ -21,7 +22,7 @@ House blocks(Peers& ranks) {
     return {make_block_peers(ranks, stream), make_block_backend(stream)};
 }
 
-// One step: then A of the two parts by the last bit of the norm of m.
+// Only one step: later A differs, since the last bit of the norm of m does.
 TEST(MaplBlockEnds, OneStepIsTheHostsInEveryBitButA) {
     for (const Settings& settings : kinds(12, 4)) {
         const Shown right = played(settings, on_host, 33, 1);
@@ -78,14 +79,14 @@ TEST(MaplBlockEnds, WhatIsPlantedGivesOtherBits) {
                                         return {std::move(peers), std::move(backend)};
                                     },
                                     33, 1));
-        } catch (const std::exception& error) { // an id that nobody has sent, say
+        } catch (const std::exception& error) { // an id that was never sent, for example
             EXPECT_EQ(mistake, Mistake::sent_before_written) << error.what();
         }
         EXPECT_TRUE(unlike) << static_cast<int>(mistake);
     }
 }
 
-/// One sender and one receiver; what is refused sends nothing and changes nothing.
+/// One sender and one receiver; a refused micro-batch sends nothing and changes nothing.
 TEST(MaplBlockEnds, WhatIsNotFiniteIsRefusedAndTheNextIsAsIfNothingHadBeen) {
     const Settings settings{.width = 6, .rank = 2, .vocabulary = 3, .payload = Payload::bf16};
     const Floats start = first_subspace(6, 2, 1);
@@ -125,7 +126,8 @@ TEST(MaplBlockEnds, WhatIsNotFiniteIsRefusedAndTheNextIsAsIfNothingHadBeen) {
     EXPECT_EQ(receivers, "micro-batch 0 has a gradient that is not finite; nothing was sent");
 }
 
-/// Its messages have the numbers and sizes of those before, and may have their places.
+/// The messages of a second end have the same numbers and sizes as the first one's, and may reuse
+/// their memory.
 TEST(MaplBlockEnds, OneThatComesAfterAnotherSendsItsOwn) {
     const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
     const Floats start = first_subspace(6, 2, 1);
@@ -162,7 +164,7 @@ TEST(MaplBlockEnds, PeersOfAnotherMemoryAreRefused) {
     });
 }
 
-/// Activations that are made on the stream, and results that are read on it: nothing passes by the host.
+/// Activations are made on the stream, and results are read on it: nothing passes through the host.
 TEST(MaplBlockEnds, ValuesStandWhereTheBackendComputes) {
     const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
     const Floats start = first_subspace(6, 2, 1);

@@ -11,11 +11,11 @@ namespace truestep::gpu::scape {
 
 /// Coordinates that share a byte of counts in the code of positions.
 constexpr Index code_block = 255;
-/// What a block reads of a segment: 256 of those, and whole bytes of a bitmap.
+/// The part of a segment that a block reads: 256 code blocks, which are whole bytes of a bitmap.
 constexpr Index code_tile_blocks = problem::tunable<Index>(256, 8);
 constexpr Index code_tile = code_block * code_tile_blocks;
 
-/// The code of the own segments from the mask in the making, which has been counted. One block a group.
+/// Encodes the own segments from the mask in the making, which has been counted. One block a group.
 struct Encode {
     struct Arguments {
         const Segment* segments;
@@ -30,7 +30,7 @@ struct Encode {
         const Group group = a.groups[block.index()];
         const Segment segment = a.segments[group.segment];
         std::uint8_t* const code = a.code + segment.code;
-        // What begins in this group.
+        // The units that begin in this group.
         const auto units = [&](Index size, Index& first, Index& last) {
             first = (group.begin - segment.begin + size - 1) / size;
             last = (group.end - segment.begin + size - 1) / size;
@@ -89,7 +89,7 @@ struct Encode {
     }
 };
 
-/// What each tile of code selects. One block a tile of code.
+/// Counts what each tile of code selects. One block a tile of code.
 struct DecodeCount {
     struct Arguments {
         const Segment* segments;
@@ -130,9 +130,10 @@ struct DecodeCount {
 constexpr Index decode_tiles = problem::tunable<Index>(16, 2);
 constexpr Index decode_chunk = decode_tiles * tile;
 
-/// The mask of all segments from their code: a chunk's bits are gathered in the block's memory, and its
-/// words, ranks and counts stored once. A code that is not of these segments and ks is told, and selects no
-/// more than they do: what is packed on the mask stays within its bounds. One block a chunk.
+/// Decodes the mask of all segments: a chunk's bits are gathered in the block's memory, and its
+/// words, ranks and counts stored once. A code that does not fit these segments and ks sets
+/// `corrupt`. It still selects no more than they do, so packing on the mask stays within its
+/// bounds. One block a chunk.
 struct Decode {
     struct Arguments {
         const Segment* segments;
@@ -143,15 +144,15 @@ struct Decode {
         Index words;          ///< of the mask
         MaskView mask;
         std::uint32_t* counts;  ///< of the mask's tiles
-        std::uint32_t* corrupt; ///< set if the code is none of these segments and ks
+        std::uint32_t* corrupt; ///< set if the code does not fit these segments and ks
     };
     static constexpr int most_blocks = 512; ///< of a piece: a power of two, for the search
     static_assert(decode_chunk / code_block + 2 < most_blocks);
-    /// Positions that a thread has under way at once.
+    /// Positions that a thread handles at once.
     static constexpr int at_once = 4;
     struct Shared {
         std::uint32_t halves[decode_chunk / half_bits];
-        std::uint32_t begins[most_blocks]; ///< of a piece's blocks, among the positions of a tile of code
+        std::uint32_t begins[most_blocks]; ///< where its blocks begin among a tile's positions
         Scan scan;
     };
 
@@ -200,7 +201,8 @@ struct Decode {
         });
     }
 
-    /// The bits of a word from a bitmap, whose bytes begin where the segment does, or all of them.
+    /// A word's bits from a bitmap, whose bytes begin where the segment does; without a bitmap, all
+    /// own bits.
     template <class Block>
     TRUESTEP_BLOCK static std::uint64_t bits_of(Block& block, const Arguments& a, const Group& piece,
                                                 const Segment& segment, Index at) {
@@ -221,7 +223,7 @@ struct Decode {
         return bits & own;
     }
 
-    /// A piece of positions: where they stand, counted from the begin of the chunk.
+    /// The positions of a piece, counted from the begin of the chunk.
     struct Places {
         const std::uint8_t* positions; ///< of the tile of code in which the first block is
         int blocks;                    ///< that have coordinates of the piece
@@ -239,7 +241,7 @@ struct Decode {
         const Index first = (piece.begin - segment.begin) / code_block;
         const Index tile_of_code = first / code_tile_blocks;
         const std::uint8_t* const of_tile = counts + tile_of_code * code_tile_blocks;
-        // Those of the tile before the piece's are counted, too.
+        // This includes the blocks of the tile that come before the piece.
         const auto skipped = static_cast<int>(first - tile_of_code * code_tile_blocks);
         const auto last = static_cast<int>((piece.end - segment.begin + code_block - 1) / code_block -
                                            tile_of_code * code_tile_blocks);

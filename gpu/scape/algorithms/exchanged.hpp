@@ -4,15 +4,15 @@
 
 #include "mask.hpp"
 
-// Values that ranks exchange: the mean of what has come, and how a payload travels that is rounded
+// Values that ranks exchange: the mean of received values, and payloads that travel rounded
 // (section 21).
 
 namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
-/// Section 4.4: (((c_0 + c_1) + ...) / P; part r begins at parts + r*count. One block a tile of the packed
-/// vector. With one part, the division alone.
+/// Section 4.4: (((c_0 + c_1) + ...) / P; part r begins at parts + r*count. With one part it only
+/// divides. One block a tile of the packed vector.
 template <class Parts>
 struct FoldWith {
     struct Arguments {
@@ -53,14 +53,15 @@ struct FoldWith {
 };
 struct Fold : FoldWith<const float*> {};
 
-/// How values travel. The same in all of a launch, so a branch on it parts no warp.
+/// How values travel. All threads of a launch use the same format, so a branch on it does not
+/// diverge.
 enum class Format : std::uint8_t { fp32, bf16, e5m2 };
 struct Coding {
     Format format;
     distributed::element::E5m2Scale scale; ///< of e5m2
 };
 
-/// The value of a number among those that have travelled, rounded.
+/// The value at place `at` of the rounded payload.
 TRUESTEP_BLOCK float read_rounded(const Coding& coding, const void* sent, Index at) {
     if (coding.format == Format::bf16)
         return distributed::element::from_bf16(static_cast<const std::uint16_t*>(sent)[at]);
@@ -71,7 +72,7 @@ TRUESTEP_BLOCK float read(const Coding& coding, const void* sent, Index at) {
                                          : read_rounded(coding, sent, at);
 }
 
-/// Values as they have travelled, rounded, from one of them on.
+/// Rounded values as they have travelled, from place `at` on.
 struct Travelled {
     Coding coding;
     const void* sent;
@@ -82,17 +83,17 @@ struct Travelled {
 };
 struct FoldTravelled : FoldWith<Travelled> {};
 
-/// Section 21's.
+/// The rounding of section 21.
 struct Rounding {
     TRUESTEP_BLOCK static std::uint16_t to_bf16(float c) { return distributed::element::to_bf16(c); }
     TRUESTEP_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
         return distributed::element::to_e5m2(coding.scale, c);
     }
-    /// What waits in the residual.
+    /// The part that stays in the residual.
     TRUESTEP_BLOCK static float rest(float c, float p) { return c - p; }
 };
 
-/// c as it travels; returns what that stands for.
+/// Writes c as it travels; returns the value that this stands for.
 template <class Rounding>
 TRUESTEP_BLOCK float write(const Coding& coding, void* sent, Index at, float c) {
     if (coding.format == Format::bf16) {
@@ -114,8 +115,8 @@ struct RoundPayloadArguments {
     float* e;
 };
 
-/// The payload as it travels, and in its place what that stands for; e is what rounding took. One block a
-/// tile.
+/// Writes the payload as it travels, replaces it by the rounded values, and puts the rest into e.
+/// One block a tile.
 template <class Rounding>
 struct RoundPayloadWith {
     using Arguments = RoundPayloadArguments;
@@ -133,7 +134,7 @@ struct RoundPayloadWith {
 };
 struct RoundPayload : RoundPayloadWith<Rounding> {};
 
-/// Packed values as they travel, which stay what they were. One block a tile of them.
+/// Writes packed values as they travel, and leaves them unchanged. One block a tile of them.
 struct WriteRounded {
     struct Arguments {
         Coding coding;
@@ -151,21 +152,21 @@ struct WriteRounded {
     }
 };
 
-/// Means that have come go to their places in M, and what rounding has taken of this rank's own, times P,
-/// to e. One block a tile, from that of the first coordinate on.
+/// Puts received means to their places in M, and adds to e what rounding has taken of this rank's
+/// own, times P. One block a tile, from that of the first coordinate on.
 struct TakeMeans {
     struct Arguments {
         Coding coding;
         Index size;
-        Index begin; ///< the coordinates whose means have come
+        Index begin; ///< the coordinates whose means were received
         Index end;
-        Index first; ///< where theirs stand among what has come
+        Index first; ///< where their means begin among the received ones
         Index own_begin;
         Index own_end;
         float workers;
         MaskView current;
         const void* came;
-        const float* made; ///< this rank's before they were rounded, as they stand there
+        const float* made; ///< this rank's means before rounding, in the same places
         float* moment;
         float* e;
     };

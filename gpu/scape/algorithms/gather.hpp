@@ -4,13 +4,13 @@
 
 #include "mask.hpp"
 
-// c where the coming mask has something, before the step that uses it: nothing of the state changes.
+// Gathers c on the coming mask, before the step that uses it; the state does not change.
 
 namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
-/// What c of section 4.2 is made of.
+/// The values from which section 4.2 computes c.
 struct Sources {
     Scalars scalars;
     const float* sum; ///< of earlier parts of the gradient, or none
@@ -27,15 +27,15 @@ TRUESTEP_BLOCK float local_at(const Sources& from, Index at) {
     return distributed::element::local(from.scalars, m, g, from.e[at]);
 }
 
-/// c on the mask, packed, of the coordinates [begin, end), which are not none. One block a tile, from that
-/// of the first one on.
+/// c on the mask, packed, for the coordinates [begin, end), which are not empty. One block a tile,
+/// from that of the first one on.
 struct Gather {
     struct Arguments {
         Sources from;
         Index size;
         Index begin;
         Index end;
-        Index first; ///< where they stand in the payload
+        Index first; ///< where the first of them is in the payload
         MaskView mask;
         float* payload;
     };
@@ -52,7 +52,7 @@ struct Gather {
     }
 };
 
-/// Section 21: the first coordinate of the mask whose c bf16 does not hold. One block a tile.
+/// Section 21: the first coordinate of the mask whose c bf16 cannot represent. One block a tile.
 struct FirstOverflow {
     struct Arguments {
         Sources from;

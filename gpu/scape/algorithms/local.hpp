@@ -7,9 +7,9 @@
 
 // The passes over all coordinates before the exchange. One block a tile.
 //
-// Of this rank's own segments the selection wants to know which c lie above and in its bracket. A local
-// pass has c in registers: for tiles that are all of one segment it does what Bracket would do afterwards,
-// and where the bracket holds, nothing is read for the selection.
+// For this rank's own segments the selection needs to know which c lie above and in its bracket. A
+// local pass has c in registers. For tiles that lie in one segment it therefore does the work of
+// Bracket. If the bracket holds, the selection reads nothing more of them.
 
 namespace truestep::gpu::scape {
 
@@ -54,19 +54,19 @@ struct FirstRefused {
     }
 };
 
-/// Section 5's.
+/// The arithmetic of section 5.
 struct Arithmetic {
     TRUESTEP_BLOCK static float local(const Scalars& s, float m, float g, float e) {
         return distributed::element::local(s, m, g, e);
     }
 };
 
-/// A tile whose scores are looked at: all of it is one segment's. `cell` is -1 where it is not.
+/// A tile that the pass looks at for the selection. It lies in one segment; otherwise `cell` is -1.
 struct Watched {
     Index cell;
     Index segment;
 };
-/// What the selection behind a local pass has it look for.
+/// The search that a local pass makes for the selection.
 struct Watch {
     Index first_tile; ///< of this rank's segments
     Index count;      ///< of their tiles, 0 where nothing is to be looked for
@@ -87,12 +87,12 @@ struct LocalPassArguments {
     Watch watch; ///< its tiles are a launch of their own
 };
 
-/// Sections 4.2, 4.4 and 4.6: c from m (packed on `last`), g and e; on `current` c goes into the payload
-/// (packed on it) and e becomes +0; elsewhere e becomes c. m moves to `current`.
+/// Sections 4.2, 4.4 and 4.6: c from m (packed on `last`), g and e. On `current`, c goes into the
+/// payload (packed on it) and e becomes +0; elsewhere e becomes c. m moves to `current`.
 ///
-/// What is packed of a tile lies together. It is fetched and put back by all threads, one value after the
-/// other, and looked up in the block's own memory: three phases, and memory is waited for in the first
-/// alone.
+/// A tile's packed values are contiguous. All threads fetch them and put them back one after the
+/// other, and look them up in the block's own memory. This takes three phases, of which only the
+/// first waits for memory.
 template <class Arithmetic, bool Watching>
 struct LocalPassWith {
     using Arguments = LocalPassArguments;
@@ -106,10 +106,10 @@ struct LocalPassWith {
         std::uint32_t above_count;
         std::uint32_t inside_count;
     };
-    /// With a third block in flight memory waits less.
+    /// Three blocks in flight hide more of the memory latency.
     static constexpr int blocks_at_once = 3;
 
-    /// One block for each tile that is watched, or for each of the others.
+    /// One block for each watched tile, or for each of the others.
     static Index blocks(Index tiles, const Watch& watch) {
         return Watching ? watch.count : tiles - watch.count;
     }
@@ -130,7 +130,8 @@ struct LocalPassWith {
     }
 
   private:
-    /// `Whole`: all quads of the tile are there, and aligned; and they are looked at, where that is done.
+    /// `Whole`: all quads of the tile exist and are aligned, and the tile is watched if this is the
+    /// watching pass.
     template <bool Whole, class Block>
     TRUESTEP_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a, Index number_of_tile,
                                     const Watched& watched) {
@@ -203,7 +204,7 @@ struct LocalPassWith {
             shared.above_count = shared.inside_count = 0;
     }
 
-    /// What Bracket does with a score.
+    /// Does for a quad of scores what Bracket does.
     template <class Block>
     TRUESTEP_BLOCK static void look(Block& block, Shared& shared, const SelectArguments& a, Index cell,
                                     std::uint32_t low, int at, const Quad& c) {
@@ -225,7 +226,7 @@ struct LocalPassWith {
             block.set_bits(shared.above[at / half_bits], above << static_cast<unsigned>(at % half_bits));
     }
 
-    /// The last mask has been read: its place is the coming one's.
+    /// The last mask has been read, so its place takes the coming one.
     template <class Block>
     TRUESTEP_BLOCK static void write_words(Block& block, int thread, Shared& shared, std::uint64_t* next) {
         TRUESTEP_ROLLED
@@ -237,7 +238,7 @@ struct LocalPassWith {
         }
     }
 
-    /// Of four neighbours: c where it stays in e, and 0 where it goes into the payload.
+    /// Returns for four neighbours the new e: c, or 0 where c goes into the payload.
     TRUESTEP_BLOCK static Quad local(Shared& shared, const Arguments& a, int at, const Quad& g,
                                      const Quad& e, Quad& all_c) {
         const int word = at / static_cast<int>(word_bits);
@@ -268,8 +269,8 @@ struct LocalPassWith {
 using LocalPass = LocalPassWith<Arithmetic, false>;
 struct WatchingPass : LocalPassWith<Arithmetic, true> {};
 
-/// At the bootstrap the mask was not yet known in the local pass: moves c from e on the mask to the
-/// payload, and leaves +0. m is +0.
+/// For the bootstrap, in which the mask is unknown during the local pass: moves c from e on the
+/// mask to the payload, and leaves +0. m is +0.
 struct Extract {
     struct Arguments {
         Index size;

@@ -6,8 +6,8 @@
 
 namespace truestep::gpu::scape {
 
-/// A mask over d coordinates where a block computes: bits, and what it takes to find a coordinate's place
-/// in a vector packed on the mask with three loads.
+/// A mask over d coordinates in a block's memory: bits, and tables with which three loads find a
+/// coordinate's place in a vector packed on the mask.
 struct MaskView {
     std::uint64_t* words;
     std::uint16_t* ranks; ///< one per word: selected coordinates before it in its tile
@@ -45,17 +45,17 @@ TRUESTEP_BLOCK std::uint64_t own_bits(Index at, Index begin, Index end) {
     return bits;
 }
 
-/// Of a word, where bits are set by a block's own atomics.
+/// A word's halves, in which a block's own atomics set bits.
 constexpr int half_bits = 32;
 
-/// A tile of a mask, where a block has it at hand.
+/// A tile of a mask in a block's memory.
 struct MaskTile {
     std::uint64_t words[tile_words];
     std::uint16_t ranks[tile_words];
 };
 
-/// Loads the tile of a number that the mask has `size` coordinates of: a thread's share of it. It is there
-/// behind the phase.
+/// Loads a thread's share of tile `number`, of which the mask has `size` coordinates. The tile is
+/// complete after the phase.
 template <class Block>
 TRUESTEP_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask, Index number, int size,
                               MaskTile& to) {
@@ -71,7 +71,8 @@ TRUESTEP_BLOCK void load_tile(const Block& block, int thread, const MaskView& ma
     }
 }
 
-/// Where the selected of four neighbours stand in their tile, in the order in which they are packed.
+/// Notes where the selected of four neighbours are in their tile, in the order in which they are
+/// packed.
 TRUESTEP_BLOCK void note_places(const MaskTile& mask, int at, std::uint16_t* places) {
     const int number = at / static_cast<int>(word_bits);
     const std::uint64_t word = mask.words[number];
@@ -83,14 +84,15 @@ TRUESTEP_BLOCK void note_places(const MaskTile& mask, int at, std::uint16_t* pla
             places[packed++] = static_cast<std::uint16_t>(at + i);
 }
 
-/// The coordinates that a mask has of a tile, at hand in a block.
+/// A tile's selected coordinates, in a block's memory.
 struct SelectedOfTile {
     MaskTile mask;
     std::uint16_t places[tile];
 };
 
-/// Calls work(at, packed) for each coordinate that the mask has of the tile of a number, `size` being all
-/// of the model's: in one phase behind two, by all threads, however few there are.
+/// Calls work(at, packed) for each selected coordinate of tile `number`; `size` is the model's.
+/// Takes three phases, and calls `work` in the last. All threads share the calls, however few there
+/// are.
 template <class Block, class Work>
 TRUESTEP_BLOCK void over_selected(Block& block, SelectedOfTile& shared, const MaskView& mask, Index number,
                                   Index size, const Work& work) {
@@ -123,14 +125,14 @@ TRUESTEP_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t 
     }
 }
 
-/// Words that a thread has of a tile which a warp has.
+/// The words of a tile that a thread handles when a warp handles the tile.
 constexpr int warp_share = (static_cast<int>(tile_words) + warp_threads - 1) / warp_threads;
 struct BitsOfWords {
     std::uint32_t set[warp_share];
 };
 
-/// Ranks of `count` words from a tile's first one on, `ranks`, and what their tiles select, `counts`. A
-/// warp does a tile; word(i) is asked once for each.
+/// Computes the ranks of `count` words from a tile's first one on into `ranks`, and how much their
+/// tiles select into `counts`. A warp does a tile; word(i) is called once for each.
 template <class Block, class Word>
 TRUESTEP_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::uint32_t* counts,
                                const Word& word) {
@@ -167,7 +169,7 @@ TRUESTEP_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, st
     }
 }
 
-/// Ranks of the words, and selected coordinates of each tile; Offsets does the rest.
+/// Computes the ranks of the words, and how much each tile selects; Offsets does the rest.
 struct CountWords {
     static constexpr Index tiles = problem::tunable<Index>(16, 2); ///< of a block
     static constexpr Index words = tiles * tile_words;

@@ -4,25 +4,26 @@
 
 #include "mask.hpp"
 
-// The top k of each segment (section 4.3) in section 5's total order: larger score first, then the lower
-// coordinate.
+// Selects the top k of each segment (section 4.3) in section 5's total order: larger score first,
+// then the lower coordinate.
 //
-// Let T be the k-th largest score. All above T are selected, and of those that equal it the first few. A
-// bracket around the last step's threshold makes that one pass over memory: what is above it is selected at
-// once, what is inside is put aside, and T is looked for there, digit by digit. Where the bracket does not
-// hold T, or too much is inside, T is looked for among all coordinates: other bytes, the same bits. What
-// was put aside stands in any order; it is only counted, or looked up by its coordinate. Of whole tiles the
-// local pass has gone before (local.hpp): then there is nothing left of that one pass, either.
+// Let T be the k-th largest score. All scores above T are selected, and the first few of those that
+// equal it. A bracket around the last step's threshold needs one pass over memory. The pass selects
+// scores above the bracket at once and puts those inside aside; T is then found among these, digit
+// by digit. If the bracket does not hold T, or too much is inside, T is looked for among all
+// coordinates, with the same result. The order of what was put aside does not matter: it is only
+// counted, or looked up by its coordinate. For whole tiles the local pass has already done the one
+// pass (local.hpp).
 //
-// The launches, in this order, are always the same; what a segment does not need returns at once:
-//   Prepare, Bracket, Judge, 3 times (Digit, Pick), TieCount, Offsets of the ties, Take.
+// The launches are always the same, in this order: Prepare, Bracket, Judge, 3 times (Digit, Pick),
+// TieCount, Offsets of the ties, Take. A segment that does not need a launch returns at once.
 
 namespace truestep::gpu::scape {
 
 enum class SegmentCode : std::uint32_t { nothing, bitmap, positions };
 
-/// A segment, how many are selected of it, and where its code stands among the codes of the same message.
-/// Tables of them change with the density.
+/// A segment, how many coordinates it selects, and where its code is among the codes of the same
+/// message. These tables change with the density.
 struct Segment {
     Index begin;
     Index end;
@@ -33,8 +34,8 @@ struct Segment {
     SegmentCode kind;
 };
 
-/// A block's share of a segment: up to group_tiles tiles, each with a place for its candidates, its cell.
-/// Groups are the same at every step.
+/// A block's share of a segment: up to group_tiles tiles. Each tile has a cell, the place for its
+/// candidates. Groups are the same at every step.
 struct Group {
     Index begin;
     Index end;
@@ -44,7 +45,7 @@ struct Group {
 constexpr Index most_group_tiles = 16;
 /// Coordinates whose scores a block holds at once.
 constexpr Index sweep = tile / 2;
-/// Candidates that a cell has room for: a part of a tile's coordinates.
+/// Candidates that fit into a cell: a part of a tile's coordinates.
 constexpr Index cell_room = tile / 8;
 
 enum class SearchState : std::uint32_t {
@@ -54,7 +55,7 @@ enum class SearchState : std::uint32_t {
     everywhere, ///< T may be any coordinate's
 };
 
-/// How far a segment's search has come: T >= low, and it is the rank-th largest of those from low to the
+/// The state of a segment's search: T >= low, and T is the rank-th largest score from low to the
 /// end of the digit.
 struct Search {
     SearchState state;
@@ -70,11 +71,11 @@ constexpr std::uint32_t greatest_key = 0x7fff'ffffU;
 constexpr int digit_bins = 2048; ///< of the first digit; the others have half as many
 constexpr std::uint32_t first_shift = 20;
 constexpr std::uint32_t second_shift = 10;
-/// A bracket is as wide as a bin of the first digit, so that its candidates go on with the second.
+/// A bracket is as wide as a bin of the first digit, so its candidates start with the second.
 constexpr std::uint32_t bracket_width = 1U << first_shift;
 
-/// Where the next threshold should be: as far on as it went the last time, unless it jumped. Decides
-/// nothing but the speed.
+/// Guesses the next threshold: it moves as far as the last time, unless that was a jump. Only the
+/// speed depends on it.
 TRUESTEP_BLOCK std::uint32_t guess_from(std::uint32_t found, std::uint32_t last) {
     constexpr Index jump = Index{1} << 22;
     const Index drift = last == 0 ? 0 : Index{found} - (Index{last} - 1);
@@ -108,13 +109,13 @@ TRUESTEP_BLOCK Index first_tile(const Group& group) {
 TRUESTEP_BLOCK int cells_of(const Group& group) {
     return static_cast<int>((group.end - 1) / tile - group.begin / tile) + 1;
 }
-/// All of the tile that begins there is the group's.
+/// Whether the whole tile at `begin` belongs to the group.
 TRUESTEP_BLOCK bool is_whole(const Group& group, Index begin) {
     return begin >= group.begin && begin + tile <= group.end;
 }
 
-/// Calls work(score, place) for each of the group's candidates, whose places count from the begin of its
-/// first tile: a thread's share, of the cells of its warp.
+/// Calls work(score, place) for a thread's share of the group's candidates, in the cells of its
+/// warp. Places count from the begin of the group's first tile.
 template <class Block, class Work>
 TRUESTEP_BLOCK void over_candidates(const Block& block, int thread, const SelectArguments& a,
                                     const Group& group, const Work& work) {
@@ -135,7 +136,8 @@ TRUESTEP_BLOCK std::uint32_t key_at(const SelectArguments& a, Index at) {
         has_bit(word, at % word_bits) ? a.payload[before(a.current, at, word)] : rest);
 }
 
-/// The coordinate of a sweep that a thread sees at a step and a half of it, so that ballots make words.
+/// The coordinate of a sweep that a thread handles at a step and a half of it, such that ballots
+/// make words.
 template <class Block>
 TRUESTEP_BLOCK Index place_in_sweep(const Block& block, int thread, int step, int half) {
     const int warps = block.threads() / warp_threads;
@@ -156,8 +158,8 @@ TRUESTEP_BLOCK void load_keys(Block& block, const SelectArguments& a, const Grou
     });
 }
 
-/// Makes the next mask's words of a sweep: bit = predicate(key, coordinate). take(first thread, word)
-/// sees each word.
+/// Makes the next mask's words of a sweep: bit = predicate(key, coordinate). Calls take(first
+/// thread, word) for each word.
 template <class Block, class Keys, class Predicate, class Take>
 TRUESTEP_BLOCK void write_words(Block& block, const SelectArguments& a, const Group& group, Index begin,
                                 Keys& keys, const Predicate& predicate, const Take& take) {
@@ -177,7 +179,7 @@ TRUESTEP_BLOCK void write_words(Block& block, const SelectArguments& a, const Gr
             });
 }
 
-/// Where each segment's search begins. One block a segment.
+/// Sets where each segment's search begins. One block a segment.
 struct Prepare {
     using Arguments = SelectArguments;
     struct Shared {};
@@ -210,7 +212,7 @@ struct Prepare {
     }
 };
 
-/// The one pass. One block a group.
+/// The one pass over memory. One block a group.
 struct Bracket {
     using Arguments = SelectArguments;
     struct Shared {
@@ -272,7 +274,7 @@ struct Bracket {
     }
 };
 
-/// Whether the bracket held T. One block a segment.
+/// Decides whether the bracket held T. One block a segment.
 struct Judge {
     using Arguments = SelectArguments;
     using Shared = Scan;
@@ -316,7 +318,7 @@ struct Judge {
     }
 };
 
-/// Counts a digit of the scores that are still in question. One block a group.
+/// Counts a digit of the remaining candidates for T. One block a group.
 struct Digit {
     using Arguments = SelectArguments;
     struct Shared {
@@ -335,7 +337,7 @@ struct Digit {
             for (int bin = thread; bin < digit_bins; bin += block.threads())
                 shared.bins[bin] = 0;
         });
-        // A score below `low`, or none, is far above it when subtracted.
+        // Subtracting `low` makes scores below it, and no_key, very large.
         const auto count = [&](std::uint32_t key) {
             const std::uint32_t bin = (key - low) >> a.shift;
             if (key >= low && bin < bins)
@@ -416,7 +418,7 @@ struct Pick {
     }
 };
 
-/// How many equal T in each group, where not all of them are taken. One block a group.
+/// Counts the scores that equal T in each group, if only some of them are taken. One block a group.
 struct TieCount {
     using Arguments = SelectArguments;
     using Shared = Scan;
@@ -445,7 +447,7 @@ struct TieCount {
     }
 };
 
-/// Sets the bits: above T all, at T the first ones. One block a group.
+/// Sets the bits: all scores above T, and the first ones that equal it. One block a group.
 struct Take {
     using Arguments = SelectArguments;
     static constexpr Index group_words = most_group_tiles * tile_words;

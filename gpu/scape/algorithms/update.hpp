@@ -8,8 +8,8 @@
 
 #include "mask.hpp"
 
-// What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
-// and m: that is less than storing it.
+// What happens between the exchange and the end of a step. ghat is recomputed from M and m where it
+// is needed, which is cheaper than storing it.
 
 namespace truestep::gpu::scape {
 
@@ -61,9 +61,9 @@ struct SquareSums {
     }
 };
 
-/// The norm's tree (version 2) over groups of block sums, whose sums are those of the next level. A group
-/// is a power of two and begins at a multiple of it, so it is a part of the tree by itself, and how large
-/// it is changes no bit. One block a group.
+/// The norm's tree (version 2): sums groups of block sums into the next level. A group is a power
+/// of two and begins at a multiple of it, so it is a subtree, and its size changes no bit. One
+/// block a group.
 struct TreeSums {
     static constexpr Index group = problem::tunable<Index>(1024, 4);
 
@@ -84,8 +84,7 @@ struct TreeSums {
             for (Index i = thread; i < count; i += block.threads())
                 shared.sums[i] = a.sums[begin + i];
         });
-        // A pair's sum stands where its first one stood: an odd last one has moved up without being
-        // touched.
+        // A pair's sum replaces its first value; an odd last value thereby moves up unchanged.
         for (Index apart = 1; apart < count; apart *= 2)
             block.phase([&](int thread) {
                 for (Index i = 2 * apart * thread; i + apart < count; i += 2 * apart * block.threads())
@@ -98,21 +97,21 @@ struct TreeSums {
     }
 };
 
-/// What a step's end tells the host.
+/// Results that the host reads at the end of a step.
 struct Results {
     Index refused;
-    Index overflow;      ///< the first coordinate whose c bf16 does not hold
-    Index less_greatest; ///< the greatest score of a payload, negated: blocks know the least of numbers
+    Index overflow;      ///< the first coordinate whose c bf16 cannot represent
+    Index less_greatest; ///< the greatest score of a payload, negated, since blocks can find only a minimum
     Index kept;
     double norm;
     float clip_factor;
-    float overflowing; ///< that c
+    float overflowing; ///< the c of that coordinate
     std::uint32_t not_finite;
-    std::uint32_t corrupt; ///< a gathered mask was none of this problem
+    std::uint32_t corrupt; ///< a gathered mask did not fit this problem
 };
 
-/// The norm of the block sums, added in ascending order (version 1; of version 2 the tree has left one),
-/// and the factor of section 4.7. One block.
+/// The norm of the block sums, added in ascending order (version 1; in version 2 the tree has left
+/// one sum), and the factor of section 4.7. One block.
 struct Clip {
     struct Arguments {
         Index blocks;
@@ -150,7 +149,7 @@ struct Clip {
             if (thread != 0)
                 return;
             const double norm = std::sqrt(shared.total);
-            // Of a NaN 1 becomes, as of std::min; M, which made it, ends the step.
+            // A NaN becomes 1, as with std::min; the non-finite M that caused it ends the step.
             const double factor = a.clip_norm / (norm + 1e-6);
             a.results->norm = norm;
             a.results->clip_factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
@@ -160,10 +159,10 @@ struct Clip {
 
 enum class Direction : std::uint8_t { adam, momentum };
 
-/// Sections 4.5, 4.7 and 4.8 on all coordinates: the decay everywhere and the update on the mask, of which
-/// M comes back clipped. Without decay, only what is selected is touched. One block a tile, in four
-/// phases: the tile from memory, decayed with the places of what is selected, the selected by themselves,
-/// so that all threads have one, and the tile back to memory.
+/// Sections 4.5, 4.7 and 4.8: decays all coordinates and updates those on the mask, whose M becomes
+/// clipped. Without decay, only selected coordinates are touched. One block a tile, in four phases:
+/// load and decay the tile and note the places of selected values; update these, spread over all
+/// threads; store the tile.
 struct Update {
     struct Arguments {
         Scalars scalars;
@@ -186,7 +185,7 @@ struct Update {
         return distributed::element::score(value) < 0x7f80'0000U;
     }
 
-    /// The new parameter from the decayed one. False if it or M is not finite.
+    /// Computes the new parameter from the decayed one. Returns false if it or M is not finite.
     TRUESTEP_BLOCK static bool select(const Arguments& a, float factor, Index at, float& w) {
         const Scalars& s = a.scalars;
         float M = a.M[at];
@@ -217,7 +216,7 @@ struct Update {
         return four_bits(shared.current.words[at / static_cast<int>(word_bits)], at);
     }
 
-    /// `Whole`: all quads of the tile are there, and aligned.
+    /// `Whole`: all quads of the tile exist and are aligned.
     template <bool Whole, class Block>
     TRUESTEP_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a) {
         float* const tile_w = a.w + block.index() * tile;
@@ -281,7 +280,7 @@ struct Update {
         });
     }
 
-    /// False if one is not finite. Behind the end stand zeros.
+    /// Returns false if one is not finite. Values behind the end are zeros.
     TRUESTEP_BLOCK static bool decay(float factor, Quad& quad) {
         bool all_finite = true;
         TRUESTEP_UNROLL

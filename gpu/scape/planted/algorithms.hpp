@@ -1,6 +1,6 @@
 #pragma once
 
-// Algorithms with a mistake.
+// Algorithms with a known bug.
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace truestep::gpu::scape::planted {
 
-/// A multiplication and an addition in one, as compilers do it unless they are told not to.
+/// Fuses a multiplication and an addition, as compilers do by default.
 struct Fused {
     TRUESTEP_BLOCK static float local(const distributed::Scalars& s, float m, float g, float e) {
         return std::fma(s.a1, g, s.b1 * m) + e;
@@ -20,7 +20,7 @@ struct Fused {
 template <bool Watching>
 using FusedLocalPass = LocalPassWith<Fused, Watching>;
 
-/// The payload by a shift, as the cheapest conversion has it: towards 0, not to the nearest.
+/// Rounds the payload by a shift, the cheapest conversion: towards 0 instead of to the nearest.
 struct CutOff : Rounding {
     TRUESTEP_BLOCK static std::uint16_t to_bf16(float c) {
         return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c) >> 16U);
@@ -34,13 +34,13 @@ struct CutOff : Rounding {
 };
 struct PayloadCutOff : RoundPayloadWith<CutOff> {};
 
-/// The residual is cleared where it is sent, as without rounding.
+/// Clears the residual where it is sent, as without rounding.
 struct RestDropped : Rounding {
     TRUESTEP_BLOCK static float rest(float, float) { return 0.0F; }
 };
 struct PayloadWithoutRest : RoundPayloadWith<RestDropped> {};
 
-/// What a device's mode without subnormals leaves of a vector.
+/// Clears subnormals of a vector, as a device's flush-to-zero mode does.
 struct FlushToZero {
     struct Arguments {
         Index size;

@@ -44,11 +44,11 @@ class Machine : public WithReplacement<Base> {
         }
         WithReplacement<Base>::template run<Algorithm>(blocks, a);
         if constexpr (std::is_same_v<Algorithm, WatchingPass>)
-            if (this->has(Bug::subnormals_flushed)) // which comes last
+            if (this->has(Bug::subnormals_flushed)) // this algorithm comes last
                 Base::template run<FlushToZero>((a.size + tile - 1) / tile, {a.size, a.e});
     }
 
-    /// Wrong offsets shall hit wrong values, not foreign memory.
+    /// Wrong offsets shall hit wrong values, but stay within own memory.
     template <class T>
     void resize(typename Base::template Vector<T>& vector, Index size) {
         constexpr Index room = 16'384;
@@ -57,7 +57,7 @@ class Machine : public WithReplacement<Base> {
     }
 };
 
-/// A stream that has streams beside it which wait for nobody.
+/// A stream whose side streams never wait for it.
 template <class Base>
 class Stream : public Base {
   public:

@@ -1,4 +1,4 @@
-// The backend over blocks in the host's form beside the host's own, in every bit.
+// Compares the backend over blocks in the host's form with the host's own, in every bit.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ using distributed::scape::MaskCode;
 using problem::BiasCorrection;
 using Parts = std::vector<MaskCode::Part>;
 
-/// Two backends, driven through the same steps as one rank of several; what others send is drawn.
+/// Two backends, driven through the same steps as one rank of several; other ranks' data is drawn.
 class Pair {
   public:
     Pair(const Parts& all, std::size_t first_own, std::size_t last_own, const Way& way)
@@ -63,7 +63,7 @@ class Pair {
             each([&](Backend& backend) {
                 ASSERT_EQ(backend.first_refused(g.data()).index, size_);
                 backend.advance_mask();
-                if (number % 4 != 0) // or nothing is known of it, or something else comes
+                if (number % 4 != 0) // sometimes no hint, or a wrong one
                     backend.foresee(number == 5 ? std::span(own_).first(own_.size() / 2) : std::span(own_));
                 backend.local_pass(s, g.data());
             });
@@ -122,7 +122,7 @@ class Pair {
         decode_mask(name);
     }
     void select_mask(std::uint64_t seed, const std::string& name) {
-        // What the others send: of each segment k coordinates somewhere.
+        // Other ranks select k coordinates of each segment, at drawn places.
         std::mt19937_64 random(seed);
         Mask theirs(size_);
         for (const MaskCode::Part& part : all_)
@@ -351,7 +351,7 @@ TEST(Segments, TilesOfOneSegmentAreWatchedInTheirCells) {
     EXPECT_TRUE(watched_tiles_of({}).tiles.empty());
 }
 
-// Before there is any memory for it.
+// The error comes before any memory is allocated for it.
 TEST(Segments, OneThatBlocksCannotCountIsRefused) {
     const auto of = [](Index size) {
         return problem::make_problem(problem::Algorithm::scape, 1, problem::Layout({{"x", size}}),

@@ -9,7 +9,7 @@
 
 namespace truestep::gpu::scape {
 
-/// A mask where blocks compute.
+/// A mask in the memory where blocks compute.
 struct BlockMask {
     BlockMask(Machine& machine, const distributed::Mask& mask) {
         const Index tiles = (mask.size() + tile - 1) / tile;

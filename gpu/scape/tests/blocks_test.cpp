@@ -1,4 +1,4 @@
-// The block algorithms in the host's form, beside the passes of distributed/, in every bit.
+// Compares block algorithms in the host's form with the passes of distributed/, in every bit.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -210,7 +210,8 @@ TEST_P(Blocks, EndOfAStep) {
                     }
 }
 
-/// By its words: while there is more than one, pairs, and an odd last one moves up.
+/// The specification's tree, word by word: add pairs while there is more than one sum; an odd last
+/// one moves up.
 double sum_in_levels(std::vector<double> sums) {
     while (sums.size() > 1) {
         std::vector<double> next;

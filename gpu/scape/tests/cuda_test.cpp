@@ -1,4 +1,4 @@
-// The device's backend beside the host's, where there is a device.
+// Compares the device's backend with the host's, where there is a device.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -59,7 +59,8 @@ std::vector<std::uint64_t> bits(const distributed::Mask& mask) {
     return {mask.words(), mask.words() + mask.word_count()};
 }
 
-/// How the device's ranks exchange: through the host, on their streams, with graphs, a device each.
+/// How the device's ranks exchange: through the host, on their streams, with graphs, or with a
+/// device each.
 enum class Way : std::uint8_t { host, streams, graphs, nccl };
 
 std::string name(Way way) {
@@ -106,7 +107,7 @@ problem::Layout small_layout() {
 
 using Draw = std::vector<float> (*)(std::uint64_t seed, problem::Index size);
 
-/// What of the settings changes what is exchanged, and how the gradient comes.
+/// Settings that change what is exchanged, and how the gradient comes.
 struct Setting {
     problem::Payload payload = problem::Payload::fp32;
     problem::Groups groups{};
@@ -164,7 +165,7 @@ void equals_the_host(Way way, const problem::Layout& layout, int workers, double
 
 class Cuda : public testing::TestWithParam<Way> {};
 
-/// Why there is nothing to be tested, or empty.
+/// The reason why this cannot be tested here, or empty.
 std::string unavailable(Way way) {
     if (const Availability here = availability(); here.devices == 0)
         return here.text;
@@ -189,7 +190,7 @@ TEST_P(Cuda, BackendEqualsTheHost) {
                 equals_the_host(GetParam(), large_layout(), workers, density, clip_norm);
     }
 }
-/// One that tools which look at every access can follow.
+/// A run that is small enough for tools that check every access.
 TEST_P(Cuda, SmallRunEqualsTheHost) {
     if (const std::string why = unavailable(GetParam()); !why.empty())
         GTEST_SKIP() << why;
@@ -197,7 +198,7 @@ TEST_P(Cuda, SmallRunEqualsTheHost) {
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7);
 }
 
-/// What is rounded, both ways, and added on two levels.
+/// Both directions are rounded, and sums are made on two levels.
 TEST_P(Cuda, SmallRunOfRoundedMeansInGroupsEqualsTheHost) {
     if (const std::string why = unavailable(GetParam()); !why.empty())
         GTEST_SKIP() << why;
@@ -216,7 +217,7 @@ TEST_P(Cuda, SmallRunInBucketsEqualsTheHost) {
                     {problem::Payload::e5m2_both, {}, true});
 }
 
-/// Where not all that equal the threshold are taken, a group looks for its first ones (Take).
+/// If only some ties of the threshold are taken, a group looks for the first ones (Take).
 TEST_P(Cuda, SmallRunWithTiesEqualsTheHost) {
     if (const std::string why = unavailable(GetParam()); !why.empty())
         GTEST_SKIP() << why;
@@ -224,7 +225,7 @@ TEST_P(Cuda, SmallRunWithTiesEqualsTheHost) {
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7, tied);
 }
 
-/// Whole tiles are one segment's, and the local pass looks for the coming mask in them.
+/// Whole tiles lie in one segment, so the local pass looks for the coming mask in them.
 TEST_P(Cuda, SmallRunAloneEqualsTheHost) {
     if (const std::string why = unavailable(GetParam()); !why.empty())
         GTEST_SKIP() << why;
@@ -232,8 +233,8 @@ TEST_P(Cuda, SmallRunAloneEqualsTheHost) {
 }
 
 #if defined(TRUESTEP_WITH_NCCL)
-/// Rank 0 fails with an exchange under way that rank 1 will never join, and rank 1 learns of it by the host
-/// alone: neither stays for the other.
+/// Rank 0 fails during an exchange that rank 1 will never join. Rank 1 learns of it only through
+/// the host. Neither waits for the other.
 TEST(CudaNccl, SmallRunThatFailsInTheMiddleOfAnExchangeEnds) {
     if (availability().devices < 2)
         GTEST_SKIP() << "it takes two devices";

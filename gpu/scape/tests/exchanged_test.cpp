@@ -1,4 +1,4 @@
-// What blocks in the host's form do with values that are exchanged, beside the passes of distributed/, in
+// Compares how blocks in the host's form treat exchanged values with the passes of distributed/, in
 // every bit; and whole runs with payloads, groups and buckets.
 #include <algorithm>
 #include <bit>
@@ -47,7 +47,8 @@ Index blocks_over(const problem::Range& range) {
     return blocks_of(range.end) - range.begin / tile;
 }
 
-/// Of all kinds: subnormal ones, zeros of both signs, ties of the rounding, what is too large, infinities.
+/// Values of all kinds: subnormals, zeros of both signs, ties of the rounding, values that are too
+/// large, infinities.
 std::vector<float> of_all_kinds(std::mt19937_64& random, Index size) {
     std::vector<float> all = draw(all_data()[5], random, size);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -67,7 +68,7 @@ std::vector<float> of_all_kinds(std::mt19937_64& random, Index size) {
     return all;
 }
 
-/// As they travel, and what that takes, by the host.
+/// Values as they travel, and what rounding takes, by the host.
 struct ByHost {
     ByHost(const Coding& coding, const std::vector<float>& c)
         : p(c), lost(c.size()), sent(c.size() * (coding.format == Format::bf16 ? 2 : 1)) {
@@ -126,7 +127,7 @@ TEST_P(Exchanged, WhatHasTravelledIsFoldedInTheOrderOfItsRanks) {
             }
 }
 
-/// What is infinite has no rest.
+/// The bits with NaN replaced: an infinite value has no rest.
 std::vector<std::uint32_t> bits_but_of_nan(std::vector<float> of) {
     for (float& value : of)
         value = std::isnan(value) ? 1.0F : value;
@@ -278,7 +279,7 @@ struct Setting {
     Exchange exchange;
 };
 
-/// Blocks beside the host over a run of several ranks, step by step.
+/// Compares blocks with the host over a run of several ranks, step by step.
 void equals_the_host(const Setting& setting) {
     constexpr int workers = 3;
     problem::HyperParameters hyper;
@@ -343,8 +344,8 @@ TEST(ExchangedRuns, BlocksEqualTheHostWithPayloadsGroupsAndBuckets) {
                 }
 }
 
-/// The greatest bf16 goes; half a step more is refused on all ranks, with its value, and leaves all as it
-/// was.
+/// The greatest bf16 value passes. Half a step more is refused on all ranks, with its value, and
+/// the state stays unchanged.
 TEST(ExchangedRuns, WhatBf16DoesNotHoldRefusesTheStep) {
     problem::HyperParameters hyper;
     hyper.payload = Payload::bf16;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of blocks and of the backend over them draw, and the ways in which blocks run.
+// Drawn data for the tests of blocks and their backend, and the ways in which blocks run.
 
 #include <bit>
 #include <cstdint>
@@ -43,7 +43,7 @@ inline float normal(std::mt19937_64& random) {
     return std::normal_distribution<float>(0.0F, 1.0F)(random);
 }
 
-/// What a step's gradient is drawn from; `scale` jumps from step to step, so that thresholds do.
+/// A distribution for a step's gradient; `scale` jumps from step to step, so that thresholds do.
 struct Data {
     std::string name;
     float (*value)(std::mt19937_64& random, Index index);

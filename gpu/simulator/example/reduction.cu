@@ -1,4 +1,4 @@
-// A sum by halves, in a block. What is wrong with it? gpu/simulator/README.md
+// A block's sum by halves, with a bug for the reader to find. See gpu/simulator/README.md.
 #include <cstdio>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// What each opcode should give, said once more: bit by bit or in wider numbers, where the machine does it
-// in one go.
+// The expected results of each opcode, computed independently: bit by bit, or in wider numbers,
+// where the machine uses one operation.
 #include "cases.hpp"
 
 #include <bit>
@@ -21,7 +21,7 @@ char letter_of(const std::string& type) {
     const int width = width_of(type);
     return type[0] == 'f' ? (width == 32 ? 'f' : 'd') : width == 16 ? 'h' : width == 32 ? 'w' : 'l';
 }
-/// A number of a type as a whole number, wide enough for any.
+/// A value of a type as an integer that is wide enough for any.
 Wide whole(u64 bits, const std::string& type) {
     const int width = width_of(type);
     Wide value = 0;
@@ -58,7 +58,7 @@ class Cases {
             one("neg." + t, t, [t](u64 a) { return low(-whole(a, t)); });
         }
         for (const std::string t : {"s32", "s64"})
-            two("mul.lo." + t, t, [](u64 a, u64 b) { // as at school
+            two("mul.lo." + t, t, [](u64 a, u64 b) { // long multiplication
                 u64 sum = 0;
                 for (unsigned bit = 0; bit < 64; ++bit)
                     sum += (b >> bit & 1U) != 0 ? a << bit : 0;
@@ -113,7 +113,7 @@ class Cases {
             add("cvt." + to + "." + from, letter_of(to), {letter_of(from)},
                 [from](const Row& r) { return low(whole(r[0], from)); });
         add("cvt.f64.f32", 'd', "f", [](const Row& r) { return double_bits(double{as_float(r[0])}); });
-        // To the nearest, and to the even one of two: by the distances to its neighbours.
+        // Rounds to nearest, ties to even, by the distances to both neighbours.
         add("cvt.rn.f32.f64", 'f', "d",
             [](const Row& r) { return float_bits(static_cast<float>(as_double(r[0]))); });
         add("cvt.rn.f32.u32", 'f', "w", [](const Row& r) { // by way of what holds all of them
@@ -191,7 +191,7 @@ class Cases {
             [plain](const Row& r) { return plain(r[0], r[1]); });
     }
 
-    /// Bit by bit.
+    /// Builds a result bit by bit.
     static u64 each_bit(int width, const std::function<bool(int)>& bit) {
         u64 result = 0;
         for (int i = 0; i < width; ++i)

@@ -8,7 +8,8 @@
 
 namespace truestep::simulator::tests {
 
-/// Operands by letters: h 16 bits, w 32, l 64, f and d floats, p a predicate. Values come and go as bits.
+/// A case of one opcode. Letters name operands: h 16 bits, w 32, l 64, f and d floats, p a
+/// predicate. Values are passed as bits.
 struct OpcodeCase {
     std::string opcode;
     char result = 'w';

@@ -1,4 +1,5 @@
-// Every opcode in the project's own kernels, as nvcc compiled them into this program, has a unit test.
+// Checks that every opcode in the project's own kernels, as nvcc compiled them into this program,
+// has a unit test.
 #include <gtest/gtest.h>
 
 #include <set>

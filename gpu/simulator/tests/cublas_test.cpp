@@ -1,4 +1,4 @@
-// The simulated cuBLAS: what it computes, when, and what it does not let pass.
+// The simulated cuBLAS: what it computes, when, and which errors it finds.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -34,7 +34,7 @@ class SimulatedCublas : public testing::Test {
         for (void* const memory : all_)
             static_cast<void>(cudaFree(memory));
         EXPECT_EQ(cublasDestroy(handle_), CUBLAS_STATUS_SUCCESS);
-        static_cast<void>(cudaStreamDestroy(stream_)); // the last one: what has failed is over
+        static_cast<void>(cudaStreamDestroy(stream_)); // the last stream: this clears the failure
     }
 
     float* memory(std::size_t size) {
@@ -67,7 +67,8 @@ constexpr int m = 3;
 constexpr int n = 2;
 constexpr int k = 4;
 
-/// Column after column, with a gap behind each: value(row, column) of a matrix, or of its transpose.
+/// A matrix column by column, with a gap behind each: value(row, column) of the matrix, or of its
+/// transpose.
 Floats columns(bool turned, int rows, int count, int gap, const std::function<float(int, int)>& value) {
     const int stand = turned ? count : rows;
     const int side_by_side = turned ? rows : count;
@@ -119,7 +120,7 @@ TEST_F(SimulatedCublas, AProductIsWorkOfItsStreamAndReadsNoResultThatItDoesNotAd
     int late = 0;
     for (int round = 0; round < 40; ++round) {
         float* const a = memory(Floats{2.0F});
-        float* const to = memory(1); // which nobody has written
+        float* const to = memory(1); // not yet written
         EXPECT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a, 1, a, 1, &zero, to, 1),
                   CUBLAS_STATUS_SUCCESS);
         {

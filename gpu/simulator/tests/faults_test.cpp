@@ -1,5 +1,5 @@
-// Each kind of fault is found, said with its place, and ends that launch alone; and what is no fault is not
-// accused.
+// Each kind of fault is found, reported with its place, and ends only that launch; correct code is
+// not accused.
 #include <gmock/gmock.h>
 
 #include "support.hpp"
@@ -85,7 +85,8 @@ const std::string own = "cvt.u32.u64 %r5, %rd4;\nmov.u32 %r6, room;\nadd.u32 %r5
 
 TEST(Race, InSharedMemoryIsFoundOnEverySchedule) {
     Bench bench;
-    // Each writes its own and reads its neighbour's: with a barrier between, and without.
+    // Each thread writes its own place and reads its neighbour's, with a barrier between and
+    // without.
     const std::string write = own + "st.shared.u64 [%r5], %rd4;\n";
     const std::string read =
         "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\nld.shared.u64 %rd6, [%r5+-8];\nEND:\n";
@@ -105,7 +106,7 @@ TEST(Race, InGlobalMemoryIsFoundWithinABlockAndBetweenBlocks) {
     const auto place = bench.memory(std::vector<std::uint64_t>(64));
     EXPECT_THAT(bench.fault_of("st.global.u64 [%rd1], %rd4;\n", {place}),
                 HasSubstr("race in global memory"));
-    // A barrier orders a block's threads, and nobody else.
+    // A barrier orders only the threads of its block.
     const std::string first = "mov.u32 %r2, %ctaid.x;\nsetp.ne.u32 %p1, %r1, 0;\n";
     const std::string by_one =
         first + "@!%p1 st.global.u64 [%rd1], 1;\nbar.sync 0;\nld.global.u64 %rd5, [%rd1];\n";
@@ -134,7 +135,7 @@ TEST(Race, NeighboursOfOneWordAreNone) {
         HasSubstr("race"));
 }
 
-/// What several lanes read at once is looked at once, and means the same as one after another.
+/// Several lanes' reads are checked together, with the same result as one after another.
 TEST(Race, OfManyWhoReadOnePlaceIsTheFirstOnes) {
     Bench bench;
     const auto place = bench.memory({1, 2});

@@ -1,4 +1,5 @@
-// Each opcode with its modifiers beside a plain evaluation, over edge values of all its operands.
+// Compares each opcode and its modifiers with a plain evaluation, over edge values of all its
+// operands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -109,7 +110,7 @@ TEST_P(Opcode, IsThePlainEvaluation) {
                 longer.push_back(row);
                 longer.back().push_back(value);
             }
-        // Of three and four operands not all, but a part that meets every value of each.
+        // For three and four operands a sample that contains every value of each.
         const std::size_t stride = 1 + longer.size() / 4000;
         rows.clear();
         for (std::size_t i = 0; i < longer.size(); i += stride)
@@ -147,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(All, Opcode, testing::ValuesIn(opcode_cases()), [](cons
     return name;
 });
 
-/// Loads, stores and atomic operations, which the cases above are not about.
+/// Loads, stores and atomic operations, which the cases above do not cover.
 class AccessOf : public testing::TestWithParam<std::string> {};
 
 TEST_P(AccessOf, MovesTheBytesOfItsType) {
@@ -220,7 +221,7 @@ TEST(Atomic, EachOfTheThreadsTakesItsTurnInBothMemories) {
         const std::string value = wide ? "%rd8" : "%r3";
         const std::string old = wide ? "%rd9" : "%r4";
         const std::string type = wide ? "u64" : "u32";
-        // Thread t gives 10 - t, a negative number from thread 11 on.
+        // Thread t provides 10 - t, which is negative from thread 11 on.
         const std::string give = "mov.u32 %r2, 10;\nsub.s32 %r3, %r2, %r1;\ncvt.s64.s32 %rd8, %r3;\n";
         for (const bool global : {true, false}) {
             Bench bench;
@@ -266,7 +267,7 @@ TEST(Control, BranchesVotesAndBarriersAreThoseOfTheWholeWarpAndBlock) {
     }
 }
 
-/// Whose value a lane gets, in parts of the warp of `size` lanes; -1 where it keeps its own.
+/// From which lane a lane gets its value, in parts of `size` lanes; -1 if it keeps its own.
 struct Shuffled {
     std::string mode;
     int (*partner)(int lane, int by, int size);
@@ -275,7 +276,7 @@ const std::vector<Shuffled>& shuffles() {
     static const std::vector<Shuffled> all{
         {"up", [](int lane, int by, int size) { return lane % size < by ? -1 : lane - by; }},
         {"down", [](int lane, int by, int size) { return lane % size + by < size ? lane + by : -1; }},
-        {"bfly", // which may reach into an earlier part, and not into a later one
+        {"bfly", // it may reach into an earlier part, but not into a later one
          [](int lane, int by, int size) {
              int other = 0;
              for (int bit = 1; bit < lanes; bit *= 2)

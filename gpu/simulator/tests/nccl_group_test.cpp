@@ -1,4 +1,4 @@
-// The group of calls of gpu/nccl_parts.hpp over the simulated NCCL, which knows a group that is left open.
+// The Group of gpu/nccl_parts.hpp over the simulated NCCL, which detects a group that is left open.
 #include "nccl_support.hpp"
 
 #include <stdexcept>
@@ -18,7 +18,8 @@ void receive_from_the_other(Group& group, Rank& own) {
     group.tell(ncclRecv(own.receive, 4, ncclFloat32, 1 - own.rank, own.comm, own.stream), "receiving");
 }
 
-/// Then the rank can end its communicator and wait for its stream, neither of which an open group allows.
+/// After that the rank can end its communicator and wait for its stream; an open group allows
+/// neither.
 TEST_F(Nccl, AGroupOfOursIsEndedByWorkThatThrowsWithinIt) {
     EXPECT_EQ(with(2,
                    [](Rank& own) {
@@ -37,7 +38,7 @@ TEST_F(Nccl, AGroupOfOursIsEndedByWorkThatThrowsWithinIt) {
               "");
 }
 
-/// What has begun in the group and never finds its other half ends with the communicator.
+/// A call that has begun in the group, and never finds its other half, ends with the communicator.
 TEST_F(Nccl, AGroupOfOursThatThrewHalfwayLetsTheCommunicatorBeAborted) {
     EXPECT_EQ(with(2,
                    [](Rank& own) {

@@ -1,4 +1,4 @@
-// Each rule of NCCL's that one can break is found, and said with who has broken it.
+// Each violation of an NCCL rule is found, and reported with its rank.
 #include "nccl_support.hpp"
 #include "small.hpp"
 
@@ -41,7 +41,7 @@ TEST_F(Nccl, AnErrorInAGroupIsToldAgainAtItsEndAndNothingBegins) {
               "");
 }
 
-/// What ranks ask for that does not fit: by rank 0, and by rank 1.
+/// The report on two ranks whose calls do not fit: by rank 0, and by rank 1.
 std::string of_two(const std::function<void(Rank&)>& first, const std::function<void(Rank&)>& second,
                    const std::function<std::string(const std::function<void(Rank&)>&)>& with_two) {
     return with_two([&](Rank& own) {
@@ -102,7 +102,7 @@ TEST_F(Nccl, MessagesWithoutAGroupWaitForEachOtherForEver) {
         AllOf(HasSubstr("rank 0 waits in send 0 to rank 1"), HasSubstr("whose stream has not come to it")));
 }
 
-/// A broadcast of two ranks of which the other is late, while rank 0 does `meanwhile` on another stream.
+/// A broadcast of two ranks, one of which is late, while rank 0 does `meanwhile` on another stream.
 std::string during(const std::function<std::string(const std::function<void(Rank&)>&)>& with_two,
                    const std::function<void(Rank&)>& meanwhile) {
     std::atomic<bool> go_on = false;
@@ -141,7 +141,7 @@ TEST_F(Nccl, BuffersInFlightAreNobodysToTouch) {
                                cudaMemcpyAsync(&host, own.receive, 4, cudaMemcpyDefault, own.beside));
                        }),
                 AllOf(HasSubstr("the source of a copy"), flight));
-    // What is only sent may be read.
+    // Memory that is only being sent may be read.
     EXPECT_EQ(during(two,
                      [](Rank& own) {
                          float host = 0.0F;

@@ -31,7 +31,7 @@ struct Rank {
     float* send = nullptr;
     float* receive = nullptr;
 
-    /// Until the communicator says that it is no longer in progress.
+    /// Waits until the communicator is no longer in progress.
     [[nodiscard]] ncclResult_t settled(ncclComm_t of) const {
         ncclResult_t state = ncclInProgress;
         while (state == ncclInProgress)
@@ -49,7 +49,7 @@ struct Rank {
     }
 };
 
-/// Returns when as many have come.
+/// Returns when `all` threads have come.
 inline void meet(std::atomic<int>& come, int all) {
     ++come;
     while (come < all)
@@ -67,7 +67,7 @@ class Nccl : public testing::Test {
     Nccl() { Device::get().patience = std::chrono::milliseconds(1500); }
     ~Nccl() override { Device::get().patience = std::chrono::milliseconds(20'000); }
 
-    /// Each rank does the work in a thread with a communicator of all; returns what went wrong on the
+    /// Each rank does the work in a thread, with a communicator of all. Returns the failure of the
     /// devices. `without`: a rank that never comes.
     std::string with(int ranks, const std::function<void(Rank&)>& work, bool blocking = false,
                      std::uint64_t seed = 3) {
@@ -87,11 +87,11 @@ class Nccl : public testing::Test {
                 const ncclResult_t said = ncclCommInitRankConfig(&own.comm, ranks, id, rank, &config);
                 EXPECT_EQ(said, blocking ? ncclSuccess : ncclInProgress);
                 EXPECT_EQ(own.settled(), ncclSuccess);
-                meet(joined, ranks); // nobody does wrong before all are there
+                meet(joined, ranks); // no rank breaks a rule before all have joined
                 work(own);
                 if (own.comm != nullptr)
                     static_cast<void>(ncclCommAbort(own.comm));
-                // What has failed is over with the last stream.
+                // The last stream's end clears the failure.
                 meet(through, ranks);
                 if (rank == 0)
                     why = failure();

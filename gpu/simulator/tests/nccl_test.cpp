@@ -1,4 +1,4 @@
-// NCCL's functions over simulated devices: what each of them does.
+// What each NCCL function does over simulated devices.
 #include "nccl_support.hpp"
 
 namespace truestep::simulator::tests {

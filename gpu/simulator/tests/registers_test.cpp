@@ -1,4 +1,4 @@
-// Registers that share a place: programs that are drawn give the same as with a place for each.
+// Drawn programs give the same results with and without shared register places.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +15,7 @@ class Drawn {
   public:
     explicit Drawn(std::uint64_t seed) : random_(seed) {}
 
-    /// Each lane stores into places of its own in the first array, of one word for each statement.
+    /// Each lane stores into its own places of the first array, one word for each statement.
     std::string body() {
         line(".reg .b32 %x<" + std::to_string(values) + ">;");
         line(".reg .b32 %count<" + std::to_string(statements) + ">;");
@@ -45,7 +45,7 @@ class Drawn {
             line("setp.lt.u32 %p1, " + any() + ", " + any() + ";");
             line("@%p1 bra L" + std::to_string(n + 1 + below(statements - n)) + ";");
             break;
-        case 1: // back, not for all as often
+        case 1: // back, for some lanes more often
             line("add.u32 %count" + number + ", %count" + number + ", 1;");
             line("and.b32 %r2, %r1, 3;\nsetp.lt.u32 %p2, %count" + number + ", %r2;");
             line("@%p2 bra L" + std::to_string(below(n + 1)) + ";");

@@ -231,7 +231,7 @@ TEST_F(Runtime, DevicesAreCountedAndChosenByEachThread) {
     EXPECT_EQ(current, devices - 1);
     std::thread([&] { EXPECT_EQ(cudaGetDevice(&current), cudaSuccess); }).join();
     EXPECT_EQ(current, 0);
-    start_add_one(device(), count, stream_); // whose device is another
+    start_add_one(device(), count, stream_); // which belongs to another device
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
@@ -318,8 +318,8 @@ TEST_F(Runtime, CopiesAndFillsWithoutAStreamAreDoneInOrder) {
     EXPECT_EQ(cudaMemcpy(own.data(), memory_, 4, cudaMemcpyDefault), cudaErrorLaunchFailure);
 }
 
-/// The example of gpu/README.md: the reduction is right, and without its barrier it is found out on every
-/// schedule.
+/// The example of gpu/README.md: the reduction is right, and without its barrier every schedule
+/// finds the race.
 TEST_F(Runtime, AReductionWithoutItsBarrierIsFound) {
     void* sums = nullptr;
     ASSERT_EQ(cudaMalloc(&sums, sizeof(int) * 2), cudaSuccess);

@@ -1,4 +1,5 @@
-// A mistake that only some schedules show, and that no look at accesses can: all of them are atomic.
+// A bug that only some schedules show, and that checks of accesses cannot find, since all are
+// atomic.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -8,7 +9,7 @@
 namespace truestep::simulator::tests {
 namespace {
 
-/// The last who comes is right: by the order of blocks, of warps and of parted lanes.
+/// The last to store wins: depends on the order of blocks, warps and diverged lanes.
 std::uint64_t last_to_come(const std::string& who, std::uint32_t blocks, std::uint32_t threads,
                            std::uint64_t seed) {
     Bench bench;
@@ -34,7 +35,7 @@ TEST_P(Schedules, SomeShowARaceOfAtomicsAndEachRepeatsWhatItShows) {
     EXPECT_GE(seen.size(), 3U);
 }
 
-/// Those whom a branch has parted go on in either order.
+/// Diverged lanes run in either order.
 TEST(Schedules, SomeLetThePartedLanesGoFirstAndSomeLast) {
     std::set<std::uint64_t> seen;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {

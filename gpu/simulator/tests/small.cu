@@ -1,4 +1,4 @@
-// Kernels for the tests of the runtime, as a stranger would write and start them.
+// Small kernels for the tests of the runtime, written and started as users do.
 #include "small.hpp"
 
 namespace {
@@ -9,8 +9,8 @@ __global__ void add_one(int* values, int count) {
         values[at] += 1;
 }
 
-/// The sum of a block's values, by halves. Without a barrier between two halves a thread may add what another has
-/// not written yet.
+/// A block's sum by halves. Without a barrier between two halves, a thread may add a value that
+/// another has not written yet.
 template <bool WithBarrier>
 __global__ void reduce(const int* values, int* sums) {
     __shared__ int part[128];

@@ -5,5 +5,5 @@
 void start_add_one(int* values, int count, cudaStream_t stream);
 void start_reduce(const int* values, int* sums, int blocks, bool with_barrier, cudaStream_t stream);
 
-/// What cudaLaunchKernel knows the kernel of start_add_one by.
+/// The kernel of start_add_one, as cudaLaunchKernel takes it.
 const void* add_one_function();

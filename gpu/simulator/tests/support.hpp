@@ -1,6 +1,6 @@
 #pragma once
 
-// Small kernels written by hand, and memory for them.
+// Kernels written by hand, and memory for them.
 
 #include <cstring>
 #include <string>
@@ -25,7 +25,8 @@ inline std::string kernel_of(const std::string& body) {
 
 class Bench {
   public:
-    /// The address of a copy that kernels may touch. Given no words, of bytes that nobody has written.
+    /// Copies words to memory that kernels may touch, and returns the address. unwritten() gives
+    /// bytes that count as not written.
     std::uint64_t memory(std::vector<std::uint64_t> words) { return add(std::move(words), true); }
     std::uint64_t unwritten(std::size_t words) { return add(std::vector<std::uint64_t>(words), false); }
 
@@ -38,7 +39,7 @@ class Bench {
         machine_.launch(program.kernels.begin()->second, blocks, threads, parameters, seed);
     }
 
-    /// What it throws, or "".
+    /// The text of the Fault that the run throws, or "".
     std::string fault_of(const std::string& body, const std::vector<std::uint64_t>& pointers,
                          std::uint32_t blocks = 1, std::uint32_t threads = lanes, std::uint64_t seed = 1) {
         try {
@@ -65,7 +66,7 @@ class Bench {
     std::vector<std::unique_ptr<std::vector<std::uint64_t>>> kept_;
 };
 
-/// Opcodes that the table of instructions_test.cpp or a test by its name has been through.
+/// The opcodes that the table of instructions_test.cpp or a separate test covers.
 [[nodiscard]] std::vector<std::string> tested_opcodes();
 
 } // namespace truestep::simulator::tests

@@ -48,7 +48,7 @@ std::shared_ptr<const Implementation> named(const std::string& name) {
     throw std::logic_error("no " + name);
 }
 
-/// A few steps of it, with a restart in their midst.
+/// A few steps with a restart in the middle.
 ConvergeSettings short_one(const std::string& setting = "") {
     ConvergeSettings settings = usual_convergence(learning(), setting);
     settings.plan.steps = 16;
@@ -70,7 +70,7 @@ class ShortTraining : public testing::Test {
             all.push_back(point.loss);
         return all;
     }
-    /// The first step after which the losses are others; as many as there are where none is.
+    /// The first step whose losses differ; the number of points if none does.
     [[nodiscard]] std::size_t parts(const Implementation& implementation) {
         const std::vector<double> expected = losses(*properties::scape::reference_implementation());
         const std::vector<double> found = losses(implementation);
@@ -92,7 +92,8 @@ TEST_F(ShortTraining, WhatIsRightHasTheReferencesBits) {
     EXPECT_LT(losses(*named("host")).back(), losses(*named("host")).front());
 }
 
-// Each needs what a training has: parts, a restart, a density that falls, clipping, decay, three ranks.
+// Each of these bugs needs a part of a training: parts, a restart, a density that falls, clipping,
+// decay, three ranks.
 TEST_F(ShortTraining, WhatATrainingHasIsThere) {
     EXPECT_EQ(parts(*with(Bug::only_last_part)), 1U);
     EXPECT_EQ(parts(*with(Bug::checkpoint_without_residual)), 9U);
@@ -104,8 +105,7 @@ TEST_F(ShortTraining, WhatATrainingHasIsThere) {
     EXPECT_LT(parts(*with(Bug::last_bucket_in_all)), 17U);
 }
 
-// Where not a bit of a state differs, there was nothing for a mistake to do; a state may differ and no
-// loss.
+// If no state differs, the known bug had no effect. A state may differ although no loss does.
 TEST_F(ShortTraining, TellsAMistakeWithoutAnOccasionFromOneThatDoesNotShow) {
     const auto digest = [&](const Implementation& implementation) {
         return learn(settings_, text_, implementation, 3).digest;
@@ -118,7 +118,7 @@ TEST_F(ShortTraining, TellsAMistakeWithoutAnOccasionFromOneThatDoesNotShow) {
     EXPECT_NE(digest(*with(Bug::checkpoint_without_residual)), right);
 }
 
-// In groups, what only groups have.
+// Bugs that need groups.
 TEST_F(ShortTraining, InGroupsTheMistakesOfGroupsHaveAnOccasion) {
     settings_ = short_one("in groups 2,3,1");
     EXPECT_EQ(parts(*with(Bug::none)), 17U);
@@ -154,18 +154,17 @@ TEST_F(ShortTraining, WhatDoesNotComeToItsEndSaysWhy) {
     EXPECT_TRUE(std::isnan(run.curve.points.back().loss));
 }
 
-// Every step is right by itself: what is changed is changed between two.
+// Every step is correct by itself; the change happens between two steps.
 TEST_F(ShortTraining, TamperingChangesNoBitOfAStep) {
     settings_.plan.density_warm_up = 0;
     for (const Tampered& one : all_tampered()) {
-        // The state before step 2 is tampered with, and the masks or residuals that come of it are seen
-        // later.
+        // The state before step 2 is changed; its masks or residuals have effects later.
         EXPECT_GE(parts(*tampered(one, threads())), 2U) << one.name;
     }
     EXPECT_EQ(parts(*tampered({Tampering::none, "not-tampered", ""}, threads())), 17U);
 }
 
-/// The whole of it, in little.
+/// The whole judgement at a small size.
 class Gate : public testing::Test {
   protected:
     static Convergence& convergence() {
@@ -188,14 +187,14 @@ TEST_F(Gate, TakesWhatIsRightForTheSame) {
         EXPECT_TRUE(one.same_states);
         EXPECT_EQ(one.verdict.difference, 0.0);
     }
-    // Sums in another order: other bits, and the same to a loss curve.
+    // Sums in another order have other bits, but the same loss curve.
     const Convergence::Judged other = convergence().judge({with(Bug::reverse_rank_order)}).front();
     EXPECT_FALSE(other.same_bits);
     EXPECT_FALSE(other.same_states);
     EXPECT_EQ(other.verdict.outcome, Outcome::same) << text(other, "reference");
 }
 
-/// Trains as the reference does, but for one seed, whose process it ends.
+/// Trains as the reference does, except that it ends the process of one seed.
 class DiesOnce final : public Implementation {
   public:
     explicit DiesOnce(std::vector<float> start) : start_(std::move(start)) {}

@@ -1,4 +1,4 @@
-// GASLoC's candidates, trained.
+// Trains GASLoC's candidates.
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -43,7 +43,7 @@ std::shared_ptr<const gate::Implementation> host(gate::LeftOut left_out = {}) {
         properties::gasloc::Seat{.left_out = std::move(left_out)});
 }
 
-/// 8 rounds and a half of it, with a restart in their midst.
+/// 8.5 rounds with a restart in the middle.
 ConvergeSettings short_one(const std::string& setting = "") {
     ConvergeSettings settings = usual_convergence(learning(), setting);
     settings.plan.steps = 17;
@@ -61,7 +61,7 @@ class ShortRounds : public testing::Test {
         EXPECT_EQ(run.ended, "") << implementation.name();
         return run;
     }
-    /// The first step after which the losses are others; as many as there are where none is.
+    /// The first step whose losses differ; the number of points if none does.
     [[nodiscard]] std::size_t parts(const gate::Implementation& implementation) const {
         const std::vector<Curve::Point> expected = run(*learning().base).curve.points;
         const std::vector<Curve::Point> found = run(implementation).curve.points;
@@ -86,9 +86,8 @@ TEST_F(ShortRounds, WhatIsRightHasTheReferencesBits) {
     }
 }
 
-// A round has two steps, and what is measured is what a worker has become by its end. Each of these needs
-// what a training has: several rounds and steps, workers of which not all take all steps, decay,
-// a restart before round 5.
+// A round has two steps, and workers are measured at its end. Each of these bugs needs a part of a
+// training: several rounds and steps, workers that skip steps, decay, a restart before round 5.
 TEST_F(ShortRounds, WhatATrainingHasIsThere) {
     using namespace properties::gasloc;
     EXPECT_EQ(parts(*with(drift_sign)), 2U);
@@ -140,7 +139,7 @@ TEST_F(ShortRounds, AWorkerThatEndsSaysWhy) {
     EXPECT_TRUE(std::isnan(found.curve.points.back().loss));
 }
 
-/// The whole of it, in little.
+/// The whole judgement at a small size.
 TEST(GaslocGate, TakesWhatIsRightForTheSameAndSeesWhatTrainsWorse) {
     ConvergeSettings settings = usual_convergence(learning());
     settings.pairs = 3;

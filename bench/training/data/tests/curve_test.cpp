@@ -25,7 +25,7 @@ TEST(Curves, MeanAndMedianOfEachStep) {
     EXPECT_EQ(median_of(all)[1].bytes, 1000U);
     const std::vector<Curve> odd{curve_through(1, {4, 2}), curve_through(2, {5, std::nan("")}),
                                  curve_through(3, {9, 10})};
-    EXPECT_DOUBLE_EQ(median_of(odd)[1].loss, 10.0); // what is no number counts as the greatest
+    EXPECT_DOUBLE_EQ(median_of(odd)[1].loss, 10.0); // NaN counts as the greatest
 }
 
 TEST(Curves, StepsAndBytesToALossAreWhereItIsFirstReached) {

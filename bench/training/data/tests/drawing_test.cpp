@@ -1,4 +1,4 @@
-// The drawings and the page: what has to be in them is, and what is not known is told.
+// Tests that drawings and page contain what they must, and report what is unknown.
 #include <truestep/training/drawing.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Floors beside what can be worked out by hand, and beside sources whose entropy is known.
+// Compares floors with hand calculations, and with sources whose entropy is known.
 #include <truestep/training/floors.hpp>
 
 #include <cmath>
@@ -26,7 +26,7 @@ TEST(Floors, OfAFewSymbolsByHand) {
     const std::vector<std::uint8_t> zeros(2, 0);
     EXPECT_NEAR(grams.chances(zeros, 1)[2], 0.725, 1e-15);
     EXPECT_NEAR(grams.chances(zeros, 0)[2], 0.275, 1e-15);
-    EXPECT_NEAR(grams.chances(zeros, 0)[7], 0.275, 1e-15); // looks no farther back than there is
+    EXPECT_NEAR(grams.chances(zeros, 0)[7], 0.275, 1e-15); // uses only the context that exists
 }
 
 TEST(Floors, AreNamed) {
@@ -51,7 +51,7 @@ TEST(Floors, ChancesOfAllSymbolsSumToOneBehindAnyContext) {
     const NGrams grams(text.learned, text.symbols);
     for (std::size_t at = 0; at < 300; ++at) {
         std::vector<double> sums(NGrams::orders, 0.0);
-        // From contexts that occur to such as never did.
+        // Contexts that occur, and others that never did.
         std::vector<std::uint8_t> before(text.measured.begin() + static_cast<std::ptrdiff_t>(at * 20),
                                          text.measured.begin() +
                                              static_cast<std::ptrdiff_t>((at * 20) + (at % 9)));

@@ -1,5 +1,4 @@
-// What verdicts say, how often they are wrong, and that these tests would see judges that are wrong more
-// often.
+// Tests verdicts and how often they are wrong, and shows that worse judges fail these tests.
 #include <truestep/training/judge.hpp>
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 
 namespace truestep::training {
 
-/// For GoogleTest's messages, which looks where the type is from.
+/// For GoogleTest's messages; it must be in the type's namespace.
 void PrintTo(Outcome outcome, std::ostream* out) {
     *out << name(outcome);
 }
@@ -41,7 +40,8 @@ std::vector<Curve> runs_to(const std::string& optimizer, const std::vector<doubl
     return all;
 }
 
-/// Where runs end: a part that a seed has in both, a part of each run's own, and what is planted.
+/// Where runs end: a part that both runs of a seed share, a part of each run, and the planted
+/// difference.
 struct World {
     double shared = 0.02;
     double own = 0.005;
@@ -99,10 +99,11 @@ std::map<Outcome, std::size_t> outcomes(const World& world, const Judge& judged_
     return counts;
 }
 
-/// 1 in 1000, and four deviations of a count of so many.
+/// 1 in 1000, plus four standard deviations of the count.
 constexpr std::size_t most_alarms = 38;
 
-/// What a judge promises of false alarms: what is planted is either nothing or just the margin.
+/// Whether a judge limits false alarms: the planted difference is either zero or exactly the
+/// margin.
 bool keeps_its_promise(const Judge& judged_by, World world) {
     world.planted = 0.0;
     world.margin = 1e-4; // so that "the same" cannot hide an alarm
@@ -120,7 +121,7 @@ bool keeps_its_promise(const Judge& judged_by, World world) {
     return true;
 }
 
-/// What it finds: a difference that the pairs show clearly, and none where there is none.
+/// Whether a judge finds a clear difference, and none where there is none.
 bool finds(const Judge& judged_by) {
     World world{.shared = 0.05,
                 .own = 0.005,
@@ -150,7 +151,7 @@ TEST(Judge, FindsWhatPairsShow) {
     EXPECT_TRUE(finds(ours));
 }
 
-// The mistakes that people make, each a judge that one of the two tests above has to refuse.
+// Common errors of judges; one of the two tests above has to refuse each.
 
 Outcome by(double difference, double uncertainty, double margin) {
     if (difference - uncertainty > -margin && difference + uncertainty < margin)
@@ -238,13 +239,13 @@ TEST(PlantedJudge, SidesMixedUpAreSeen) {
         return ours({.base = drawn.candidate, .candidate = drawn.base}, sigma, margin);
     };
     EXPECT_FALSE(finds(wrong_sign));
-    // "It is not shown to be beyond the margin" in place of "it is shown to be within".
+    // Uses "not shown to be beyond the margin" instead of "shown to be within".
     const Judge not_shown = [](const Drawn& drawn, const Sigma& sigma, double margin) {
         const Verdict verdict = judge(drawn.base, drawn.candidate, sigma, margin, trigram_of_all);
         return verdict.difference - verdict.uncertainty < margin ? Outcome::same : Outcome::worse;
     };
     EXPECT_FALSE(keeps_its_promise(not_shown, {.shared = 0.0, .own = 0.02}));
-    // One side of the margin alone.
+    // Checks only one side of the margin.
     const Judge one_side = [](const Drawn& drawn, const Sigma& sigma, double margin) {
         const Verdict verdict = judge(drawn.base, drawn.candidate, sigma, margin, trigram_of_all);
         return verdict.difference + verdict.uncertainty < margin ? Outcome::same : Outcome::worse;
@@ -291,7 +292,7 @@ TEST(Judge, SaysWhichOfTheFourItIs) {
     EXPECT_NEAR(same.z, 0.2, 1e-9);
     EXPECT_EQ(of_differences({0.03, 0.04, 0.03, 0.04}).outcome, Outcome::worse);
     EXPECT_EQ(of_differences({-0.03, -0.04, -0.03, -0.04}).outcome, Outcome::better);
-    // Worse for certain and still within the margin: that is what a margin is for.
+    // Certainly worse and still within the margin, as the margin intends.
     EXPECT_EQ(of_differences({0.016, 0.018, 0.016, 0.016}, 0.05).outcome, Outcome::same);
     const Verdict undecided = of_differences({0.01, 0.01, 0.01, 0.01}, 0.015);
     EXPECT_EQ(undecided.outcome, Outcome::undecided);

@@ -1,4 +1,4 @@
-// Figures of a small text as JSON, for the witness, and a page, for a browser.
+// Prints figures of a small text as JSON, for the witness, and a page, for a browser.
 #include <iostream>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Chances beside printed tables.
+// Compares probabilities with printed tables.
 #include "tails.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Tails, StudentAsInTables) {
 TEST(Tails, FisherAsInTables) {
     EXPECT_NEAR(fisher_tail(3.326, 5, 10), 0.05, 5e-5);
     EXPECT_NEAR(fisher_tail(12.55, 3, 10), 0.001, 5e-6);
-    // Of one degree above it is t squared, both sides.
+    // With one degree above, it is t squared, both sides.
     EXPECT_NEAR(fisher_tail(2.262 * 2.262, 1, 9), 2.0 * student_tail(2.262, 9), 1e-12);
 }
 

@@ -1,4 +1,4 @@
-// Made-up texts and what is known of them; texts of files.
+// Tests synthetic texts and what is known of them, and texts of files.
 #include <truestep/training/synthetic.hpp>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// So small that every text of it can be looked at.
+/// So small that every possible text can be tried.
 SyntheticSettings tiny_source() {
     return {.seed = 5,
             .symbols = 3,
@@ -30,7 +30,8 @@ SyntheticSettings tiny_source() {
             .measured = 1};
 }
 
-/// The chance of a text, over all hidden paths one by one: state 0 is free, d copies from d back.
+/// The probability of a text as the sum over all hidden paths: state 0 is free, d copies from d
+/// back.
 double by_all_paths(const Chain& chain, const SyntheticSettings& of, const std::vector<std::uint8_t>& all,
                     std::size_t at, std::size_t state) {
     if (at == all.size())
@@ -130,7 +131,7 @@ TEST(SyntheticText, IsTheSameOnEveryMachineAndAnotherOfAnotherSeed) {
     const Text text = synthetic_text(settings);
     ASSERT_EQ(text.learned.size(), 2000U);
     ASSERT_EQ(text.measured.size(), 500U);
-    // FNV-1a of all symbols: a promise.
+    // FNV-1a of all symbols; it must never change.
     std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;
     for (const auto* part : {&text.learned, &text.measured})
         for (const std::uint8_t symbol : *part)

@@ -1,4 +1,4 @@
-// Every tensor's gradient beside differences, in double.
+// Compares every tensor's gradient with difference quotients, in double.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -16,7 +16,8 @@
 namespace truestep::training {
 namespace {
 
-/// A tiny model, moved away from its start, where norms are 1 and much is near to 0, and a batch.
+/// A tiny model and a batch. The model is moved away from its start, where norms are 1 and many
+/// values are near 0.
 struct Small {
     explicit Small(std::size_t context) : shape{7, context, 6, 2, 2} {
         for (const float value : initial_parameters(shape, 5))
@@ -37,7 +38,7 @@ struct Small {
     std::vector<std::uint8_t> text;
 };
 
-/// By central differences of two widths, of which the error of the second order cancels.
+/// Central differences of two widths, combined so that the second-order error cancels.
 double difference(Model<double>& model, Small& small, std::size_t index) {
     const double kept = small.parameters[index];
     const auto slope = [&](double width) {
@@ -52,7 +53,7 @@ double difference(Model<double>& model, Small& small, std::size_t index) {
     return (4 * slope(width / 2) - slope(width)) / 3;
 }
 
-/// The greatest difference in each tensor, over the norm of its gradient.
+/// The greatest difference in each tensor, relative to the norm of its gradient.
 void expect_gradient_of(Small small) {
     Model<double> model(small.shape, 3);
     std::vector<double> gradient(small.parameters.size());
@@ -79,7 +80,7 @@ TEST(ModelGradient, IsTheLossesSlopeWhereQueriesAreTakenInSeveralParts) {
     expect_gradient_of(Small(37));
 }
 
-/// All that this machine can run.
+/// All instruction sets that this machine can run.
 std::vector<std::pair<const char*, const Passes<float>*>> passes_here() {
     std::vector<std::pair<const char*, const Passes<float>*>> here{{"plain", &plain_passes}};
 #if defined(__x86_64__)
@@ -91,7 +92,7 @@ std::vector<std::pair<const char*, const Passes<float>*>> passes_here() {
     return here;
 }
 
-// In float, in all sets of instructions, it is the gradient in double but for rounding.
+// In every instruction set, the float gradient equals that in double up to rounding.
 TEST(ModelGradient, InFloatIsThatInDouble) {
     const Small small(37);
     const std::vector<float> parameters(small.parameters.begin(), small.parameters.end());
@@ -101,7 +102,7 @@ TEST(ModelGradient, InFloatIsThatInDouble) {
     const double right = exact.loss_and_gradient(same, small.batch(), expected);
     const Sizes sizes{7, 37, 6, 2, 2, 3};
     for (const auto& [name, passes] : passes_here()) {
-        // At 64 bytes, as Model has it.
+        // Aligned to 64 bytes, as in Model.
         std::vector<float> memory(passes->room(sizes) + 16);
         void* room = memory.data();
         std::size_t space = memory.size() * sizeof(float);

@@ -51,7 +51,7 @@ TEST(Model, DoesNotSeeWhatComesLater) {
     std::vector<std::uint8_t> text{0, 1, 2, 3, 4, 0, 1, 2};
     const std::vector<std::uint8_t> targets(8, 1);
     Model<double> model(small, 1);
-    // What the fourth place makes of the symbols up to it: the loss's change by its target.
+    // How the fourth place depends on the symbols up to it: the change of the loss by its target.
     const std::vector<double> parameters(start.begin(), start.end());
     const auto fourth = [&] {
         auto other = targets;

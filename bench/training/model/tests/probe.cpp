@@ -1,5 +1,5 @@
-// One batch's loss and gradient, of raw fp32 parameters, for whoever holds them against something else; and
-// how long it takes.
+// Computes one batch's loss and gradient from raw fp32 parameters, for comparison with other
+// programs, and times it.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -40,7 +40,8 @@ std::vector<std::uint8_t> text_of(std::size_t size, std::size_t symbols) {
     return text;
 }
 
-/// Files parameters, inputs, targets and gradient; the loss, and seconds of each pass, on standard output.
+/// Writes files of parameters, inputs, targets and gradient; prints the loss, and seconds of each
+/// pass.
 void probe(const Asked& asked) {
     auto parameters = training::initial_parameters(asked.shape, 1);
     for (std::size_t i = 0; i < parameters.size(); ++i) // so that no norm is 1

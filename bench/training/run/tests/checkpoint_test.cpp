@@ -40,7 +40,7 @@ class TrainingCheckpoint : public testing::Test {
     }
     ~TrainingCheckpoint() override { std::filesystem::remove_all(folder_); }
 
-    /// Ends in the middle of it, as a process would that is killed.
+    /// Ends the run in the middle, as if its process were killed.
     void interrupt(const std::string& optimizer, std::size_t at) const {
         const auto kill = [&](std::size_t step, double) {
             if (step == at)
@@ -84,7 +84,7 @@ TEST_F(TrainingCheckpoint, GoesOnToTheSameBits) {
                                     [&](std::size_t step, double) { first = first == 0 ? step : first; });
         EXPECT_EQ(first, 13U) << optimizer; // 12 is the last end of a round in which one was due
         expect_same(resumed, whole);
-        // And what has ended is not done again.
+        // A finished run is not repeated.
         expect_same(train(text_, kept_, optimizer, 3,
                           [](std::size_t step, double) { ADD_FAILURE() << "step " << step; }),
                     whole);
@@ -125,7 +125,8 @@ TEST_F(TrainingCheckpoint, ThatIsDamagedIsRefused) {
     std::ifstream in(path, std::ios::binary);
     const std::string good{std::istreambuf_iterator<char>(in), {}};
     ASSERT_GT(good.size(), 1000U);
-    // A byte of the header may be a name that nobody reads: of values and of the run, each is missed.
+    // A changed header byte could be in an unused name, so this changes bytes of values and of the
+    // run.
     for (const std::size_t at :
          {good.find("learning_rate"), good.size() - 1, good.size() / 2, good.size() - 5000}) {
         std::string bad = good;
@@ -139,7 +140,7 @@ TEST_F(TrainingCheckpoint, ThatIsDamagedIsRefused) {
     EXPECT_EQ(refusal(kept_, text_, "dense"), "");
 }
 
-/// What a rank of three would have, of sizes of its own.
+/// A rank's state with its own sizes.
 peers::State some_state(std::size_t rank) {
     peers::State state;
     state.vectors["parameters"] = std::vector<float>(5 + rank, 0.5F * static_cast<float>(rank));
@@ -166,7 +167,7 @@ TEST_F(TrainingCheckpoint, OfProcessesComesToTheFirstWhole) {
 
 TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
     const nlohmann::ordered_json identity{{"seed", 3}};
-    // One name in several folders: ranks on machines that share none.
+    // One name in several folders: ranks on machines without a shared folder.
     const auto in = [&](const char* folder) {
         std::filesystem::create_directories(folder_ / folder);
         return folder_ / folder / "run.safetensors";
@@ -207,8 +208,8 @@ TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
     EXPECT_THAT(found({there, damaged, there})[0].refused, HasSubstr("damaged/run.safetensors"));
 }
 
-/// All steps of a rank; where `at` is one of them, another peer takes those after it, from the state that
-/// the first has told there.
+/// All steps of a rank. If `at` is one of them, another peer takes the later steps, from the first
+/// one's state there.
 std::vector<float> stepped(const peers::Kind& kind, const peers::Links& links, int at) {
     constexpr std::size_t d = 1037;
     const std::vector<float> start(d, 1.0F);
@@ -234,7 +235,7 @@ std::vector<float> stepped(const peers::Kind& kind, const peers::Links& links, i
     return {peer->parameters().begin(), peer->parameters().end()};
 }
 
-// At ends of rounds, the last one of which lies where Ok-Topk's thresholds of step 33 are reused.
+// At ends of rounds; the last one is where step 33 reuses Ok-Topk's thresholds.
 TEST(PeerState, IsAllThatTheNextStepsDependOn) {
     for (const peers::Kind& kind : peers::kinds())
         peers::run_linked(3, [&](const peers::Links& links) {

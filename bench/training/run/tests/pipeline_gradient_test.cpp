@@ -1,4 +1,5 @@
-// Gradients through compressed boundaries, beside differences and the reference in double.
+// Compares gradients through compressed boundaries with difference quotients, and with the
+// reference in double.
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -98,7 +99,7 @@ struct Whole {
     std::vector<std::uint8_t> text;
 };
 
-// Gradients of everything, through all stages, are the loss's slopes.
+// All gradients, through all stages, equal the loss's slopes.
 TEST(Pipeline, HasTheLossesSlopesThroughCompressedBoundaries) {
     Whole whole;
     Exact between(whole.plan);
@@ -148,7 +149,7 @@ TEST(Pipeline, HasTheLossesSlopesThroughCompressedBoundaries) {
     }
 }
 
-// And what trains, in float, has those gradients but for rounding.
+// The training in float has the same gradients up to rounding.
 TEST(Pipeline, InFloatHasTheGradientsOfTheReferenceInDouble) {
     Whole whole;
     Exact between(whole.plan);

@@ -1,4 +1,4 @@
-// Boundaries between stages, beside the ends that send messages.
+// Compares boundaries between stages with ends that send messages.
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -38,13 +38,13 @@ Plan small() {
 constexpr std::size_t tokens = 12;
 constexpr double rate = 0.3;
 
-/// What one boundary makes of three steps, one after the other.
+/// The results of one boundary in three consecutive steps.
 struct Made {
     std::vector<Floats> all;
     std::uint64_t bytes = 0;
 };
 
-/// Of each step other activations, gradients and tables.
+/// Activations, gradients and tables differ in each step.
 Floats activations(std::size_t step) {
     return values(100 + step, tokens * 8);
 }
@@ -162,7 +162,7 @@ TEST(Pipeline, LeavesTheManifoldOnlyWhereItIsFree) {
     EXPECT_LE(problem::mapl::distance_to_manifold(last(Subspace::mapl), 2),
               problem::mapl::manifold_tolerance(8, 2));
     EXPECT_GT(problem::mapl::distance_to_manifold(last(Subspace::free), 2), 0.01);
-    // What does not follow is not sent, either.
+    // An A that does not change is not sent, either.
     EXPECT_EQ(by_passes({Subspace::mapl, 4, 0.1}).bytes - by_passes({Subspace::fixed, 4, 0.1}).bytes,
               3U * 2 * 8 * 2 * sizeof(float));
 }

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Each symbol is followed by one of two.
+/// A text in which each symbol has two possible successors.
 Text two_ways(std::size_t size) {
     Text text{"two ways", 11, {}, {}, std::log(2.0)};
     std::uint64_t symbol = 0;
@@ -79,7 +79,7 @@ TEST(Training, OfOneSeedBeginsAlikeAndCountsWhatIsSent) {
     EXPECT_EQ(counted, formula);
 }
 
-// With one rank, at density 1, SCAPE is AdamS: so much does a curve show.
+// With one rank at density 1, SCAPE is AdamS, and the curve shows it.
 TEST(Training, OfDensityOneIsThatOfAdamS) {
     const Text text = two_ways(3000);
     Plan plan = tiny();
@@ -134,14 +134,14 @@ TEST(Training, HasNoLossFromWhereItIsNoNumber) {
         plan.warm_up = 0;
         plan.hyper.weight_decay = 1; // parameters are -9 times what they were, step after step
         const Curve bad = train(two_ways(3000), plan, optimizer, 4);
-        EXPECT_EQ(steps_of(bad), steps_of(good)) << optimizer; // a pair all the same
+        EXPECT_EQ(steps_of(bad), steps_of(good)) << optimizer; // still a pair
         EXPECT_TRUE(std::isfinite(bad.points.front().loss)) << optimizer;
         EXPECT_TRUE(std::isnan(bad.points.back().loss)) << optimizer;
         EXPECT_GE(bad.points.back().bytes, bad.points.front().bytes) << optimizer;
     }
 }
 
-// Nothing between the stages changes nothing, and what goes there is counted.
+// Uncompressed stages change nothing, and their bytes are counted.
 TEST(Training, OfAPipelineThatCompressesNothingIsThatOfTheModel) {
     const Text text = two_ways(3000);
     Plan plan = tiny();

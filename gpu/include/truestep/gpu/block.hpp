@@ -1,14 +1,14 @@
 #pragma once
 
-// What an algorithm of a block of threads is written over, once for the device and for the host.
+// A block of threads: algorithms are written over it once, for the device and for the host.
 //
-// A block is a number of threads, a power of two from 32 to 1024, that share a struct. It works in phases:
-// all threads run a phase, and a barrier stands between two of them. On the device a thread is a thread. On
-// the host a phase is a loop over the threads, in another order each time: an algorithm that lacks a
-// barrier reads what has not been written yet, and gives other bits.
+// A block is a number of threads, a power of two from 32 to 1024, that share a struct. It works in
+// phases: all threads run a phase, and a barrier follows each. On the device a thread is a thread.
+// On the host a phase is a loop over the threads, in another order each time. An algorithm that
+// lacks a barrier therefore reads what has not been written yet, and gives other bits.
 //
-// An algorithm is a struct with `Arguments` (all pointers and sizes of a launch), `Shared` (the memory of a
-// block, not initialized) and a static function template run(block, shared, arguments).
+// An algorithm is a struct with `Arguments` (all pointers and sizes of a launch), `Shared` (the
+// memory of a block, not initialized) and a static function template run(block, shared, arguments).
 
 #include <array>
 #include <bit>
@@ -77,15 +77,15 @@ TRUESTEP_BLOCK T greatest(T a, T b) {
 
 #if !defined(__CUDACC__)
 
-/// The orders in which the threads of a host's block take their turns. Seed 0 is the ascending one alone,
-/// which hides most barriers that are missing.
+/// The orders in which the threads of a host's block take their turns. Seed 0 is the ascending
+/// order alone, which hides most missing barriers.
 class ThreadOrders {
   public:
-    /// Throws truestep::Error for a number of threads that no block has.
+    /// Throws truestep::Error for a number of threads that a block cannot have.
     ThreadOrders(int threads, std::uint64_t seed);
 
     [[nodiscard]] int threads() const { return static_cast<int>(orders_.front().size()); }
-    /// Another one at every call.
+    /// Another order at every call.
     [[nodiscard]] const std::vector<int>& next() {
         state_ = state_ * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
         return orders_[static_cast<std::size_t>(state_ >> 33U) % orders_.size()];
@@ -102,19 +102,20 @@ class HostBlock {
 
     [[nodiscard]] Index index() const { return index_; }
     [[nodiscard]] int threads() const { return orders_.threads(); }
-    /// Of a thread's `share` of values `left` are there, and the others are 0: how many to go through.
+    /// How many of a thread's `share` of values to visit: `left` of them exist, and the others are
+    /// 0.
     static int worth_doing(int share, int left) { return least(share, greatest(left, 0)); }
 
-    /// Calls work(thread) for all threads; behind it stands a barrier.
+    /// Calls work(thread) for all threads; a barrier follows.
     template <class Work>
     void phase(const Work& work) {
         for (const int thread : orders_.next())
             work(thread);
     }
 
-    /// Words of a mask: 32 consecutive threads make one of 64 bits, and bit 32*half + thread%32 is
-    /// predicate(thread, half). take(first thread, word) is called for each. No barrier: what orders one
-    /// warp after another is a phase.
+    /// Builds words of a mask: 32 consecutive threads make one of 64 bits, and bit 32*half +
+    /// thread%32 is predicate(thread, half). Calls take(first thread, word) for each word. There is
+    /// no barrier: only a phase orders one warp after another.
     template <class Predicate, class Take>
     void ballot(const Predicate& predicate, const Take& take) {
         for (const int first : orders_.next()) {
@@ -129,9 +130,9 @@ class HostBlock {
         }
     }
 
-    /// Sums within each warp: take(thread, before, all) is given the sum of value() of the threads before
-    /// it in its warp, and of all of the warp's, which is below 2^32. value() and take() are called once
-    /// for each thread, and behind them stands a barrier.
+    /// Sums within each warp: take(thread, before, all) gets the sum of value() of the threads
+    /// before it in its warp, and of the whole warp, which is below 2^32. value() and take() are
+    /// called once for each thread, and a barrier follows.
     template <class Value, class Take>
     void warp_scan(const Value& value, const Take& take) {
         std::array<std::uint32_t, warp_threads> before{};
@@ -148,7 +149,8 @@ class HostBlock {
         }
     }
 
-    // Atomic, on integers, shared or not; where threads may meet, the order decides no result.
+    // Atomic operations on integers, shared or not. Where threads collide, the order does not
+    // change the result.
     template <class T>
     T add(T& place, T value) {
         const T before = place;
@@ -203,7 +205,7 @@ class DeviceBlock {
   public:
     __device__ static Index index() { return static_cast<Index>(blockIdx.x); }
     __device__ static constexpr int threads() { return Threads; }
-    /// All: loops of a length that is known are unrolled.
+    /// The whole share: the compiler unrolls loops of known length.
     __device__ static constexpr int worth_doing(int share, int) { return share; }
 
     template <class Work>
@@ -267,7 +269,7 @@ class DeviceBlock {
     class PerSweep {
       public:
         __device__ explicit PerSweep(const DeviceBlock&) {}
-        /// In registers, where `number` is known when the loop around it has been unrolled.
+        /// In registers, if unrolling the loop around it makes `number` a constant.
         __device__ T& operator()(int, int number) { return values_[number]; }
 
       private:

@@ -8,12 +8,12 @@
 
 namespace truestep::gpu {
 
-/// Ranks that share one device, any number of them: threads of this process, which meet through `ranks`.
-/// It has to outlive the communicator. In builds without CUDA there is none.
+/// A communicator of any number of ranks that share one device: threads of this process, which meet
+/// through `ranks`. `ranks` has to outlive the communicator. Not available in builds without CUDA.
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
 make_cuda_communicator(distributed::Communicator& ranks, const CudaStream& stream);
 
-/// Its form for the host: ranks that are threads, each with a stream.
+/// The host's form: ranks that are threads, each with a stream.
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
 make_block_communicator(distributed::Communicator& ranks, const HostStream& stream);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a CudaStream can do, for those who may know CUDA.
+// What a CudaStream offers to code that may include CUDA headers.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace truestep::gpu {
 
-/// Throws std::runtime_error with what was being done and CUDA's own words.
+/// Throws std::runtime_error with what was being done and CUDA's text.
 void check_cuda(cudaError_t status, const char* what);
 
 /// Launches blocks of `device_threads`; each kernels/*.cu holds some of them.
@@ -28,10 +28,11 @@ struct CudaStream::State {
     State& operator=(const State&) = delete;
     ~State();
 
-    /// The stream, with a capture begun where launches are put together. `what` names what will be
-    /// launched.
+    /// The stream, with a capture begun where launches are put into graphs. `what` names what will
+    /// be launched.
     cudaStream_t to_launch(std::uintptr_t what);
-    /// The stream, for what is no part of a graph: what has been captured is launched before it.
+    /// The stream for work that cannot be part of a graph: what has been captured is launched
+    /// before it.
     cudaStream_t at_once();
 
     int device = 0;
@@ -40,10 +41,11 @@ struct CudaStream::State {
     bool graphs = false;
     bool capturing = false;
     std::vector<std::uintptr_t> captured;
-    /// By what is in them, so that a capture changes only the arguments of one that is there.
+    /// Graphs by the nodes in them, so that a capture changes only the arguments of an existing
+    /// graph.
     std::map<std::vector<std::uintptr_t>, cudaGraphExec_t> ready;
     Check check;
-    std::vector<std::shared_ptr<void>> outgrown; ///< memory that goes with the stream
+    std::vector<std::shared_ptr<void>> outgrown; ///< memory that lives as long as the stream
 };
 
 /// A place in a stream.
@@ -70,14 +72,15 @@ class CudaDeviceStream {
     }
     [[nodiscard]] Event record() const;
     void wait(const Event& event) const;
-    /// Whether all that was there when it was recorded has been done.
+    /// Whether all work before the recorded event has been done.
     [[nodiscard]] bool reached(const Event& event) const;
-    /// Returns when all has been done; throws what the stream's check throws.
+    /// Waits until all work is done; throws what the stream's check throws.
     void synchronize() const;
 
-    /// A part of no graph: from memory that may go when this returns, or for others' eyes.
+    /// Never part of a graph: the source may go when this returns, or another stream may read the
+    /// copy.
     void copy(void* to, const void* from, std::size_t bytes) const;
-    /// Into pinned memory, to be read after synchronize().
+    /// Copies into pinned memory, to be read after synchronize().
     void copy_out(void* to, const void* from, std::size_t bytes) const;
     void fill(void* begin, int byte, std::size_t bytes) const;
     template <class Algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 
-// The device that a backend computes on. Kernels are in kernels/; this knows launches by name only, so that
-// the host's compiler builds all but them.
+// The device that a backend computes on. Kernels are in kernels/. This file names launches only, so
+// the host's compiler builds everything except them.
 
 #include <algorithm>
 #include <cstring>
@@ -29,9 +29,9 @@ class DeviceMemory {
     ~DeviceMemory() { release(); }
 
     [[nodiscard]] bool has(std::size_t bytes) const { return bytes <= bytes_; }
-    /// Room for `bytes`; keeps what it has if that is enough.
+    /// Makes room for `bytes`; keeps the present memory if it is large enough.
     void reserve(std::size_t bytes);
-    /// Room for `bytes` at least, and twice as much as before; returns what it had.
+    /// Makes room for at least `bytes`, and twice as much as before; returns the old memory.
     [[nodiscard]] DeviceMemory grow(std::size_t bytes) {
         DeviceMemory other(pinned_);
         other.reserve(std::max(bytes, 2 * bytes_));
@@ -74,14 +74,15 @@ class CudaMachine {
         Index size_ = 0;
     };
 
-    /// What was there is lost.
+    /// Loses the contents.
     template <class T>
     void resize(Vector<T>& vector, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
-        // What is captured or under way may use what it had. To free that now would wait for all that the
-        // device does, for what waits for another rank, too; and it is no more than what it has then.
+        // Captured or running work may use the old memory, so it stays: freeing it now would wait
+        // for all work of the device, even for what waits for another rank. It is no larger than
+        // the new memory.
         if (!vector.memory_.has(bytes)) {
-            static_cast<void>(stream_.state().at_once()); // nobody allocates while a graph is in the making
+            static_cast<void>(stream_.state().at_once()); // no allocation during a capture
             DeviceMemory had = vector.memory_.grow(bytes);
             if (had.data() != nullptr)
                 stream_.state().outgrown.push_back(std::make_shared<DeviceMemory>(std::move(had)));
@@ -110,17 +111,17 @@ class CudaMachine {
     void upload(T* to, const T* from, Index size) {
         stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
     }
-    /// There when finish() has returned.
+    /// The data is there when finish() has returned.
     template <class T>
     void fetch(T* to, const T* from, Index size) {
         stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
     }
-    /// Waits for it, and for all that was launched before.
+    /// Waits for the copy, and for all launches before it.
     template <class T>
     void download(T* to, const T* from, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
         if (bytes > small) {
-            finish(); // the copy waits by itself, but looks after nobody meanwhile
+            finish(); // the copy would wait by itself, but without calling the stream's check
             fetch(to, from, size);
             finish();
             return;
@@ -129,9 +130,9 @@ class CudaMachine {
         finish();
         std::memcpy(to, results_.data(), bytes);
     }
-    /// A gradient in the host's memory is copied.
+    /// The gradient in the device's memory; one in the host's memory is copied.
     const float* gradient(const float* given, Index size);
-    /// Of it these values, where they stand in all of it.
+    /// The same for these ranges of the gradient, which keep their places in the whole.
     const float* gradient_in(const float* given, Index size, std::span<const problem::Range> where);
     void hand_over() {
         if (exchange_ == Exchange::host)

@@ -6,15 +6,15 @@
 
 namespace truestep::gpu {
 
-/// A stream of a device, which a rank's backend and its communicator share. A handle: copies are the same
-/// stream. Its thread is the one that makes it.
+/// A stream of a device, which a rank's backend and its communicator share. It is a handle: copies
+/// are the same stream. It belongs to the thread that makes it.
 class CudaStream {
   public:
     struct Options {
         int device = 0;
         void* stream = nullptr; ///< a cudaStream_t to work on, or null for one of its own
-        /// Launches are put together in CUDA graphs, from one point where the host waits or ranks meet to
-        /// the next. Changes no bit.
+        /// Puts launches together in CUDA graphs, between two points where the host waits or ranks
+        /// meet. Changes no bit.
         bool graphs = false;
     };
 
@@ -25,8 +25,8 @@ class CudaStream {
 
     [[nodiscard]] int device() const;
 
-    /// Is called now and then while the host waits for the stream, with how long it has waited, and may
-    /// throw to end that. For communicators, whose peers may never come.
+    /// Called from time to time while the host waits for the stream, with how long it has waited.
+    /// It may throw to end the wait. Communicators use it, since a peer may never come.
     using Check = std::function<void(std::chrono::steady_clock::duration waited)>;
     void watch(Check check) const;
 

@@ -8,8 +8,8 @@
 #include <truestep/gpu/availability.hpp>
 #include <truestep/problem/mistake.hpp>
 
-// How a system numbers the mistakes of gpu/SYSTEM/planted among all of its own: each in the host's form,
-// and behind these each on a device.
+// How a system numbers the known bugs of gpu/SYSTEM/planted among all of its own: first each in the
+// host's form, then each on a device.
 
 namespace truestep::gpu {
 

@@ -11,7 +11,7 @@
 
 namespace truestep::gpu {
 
-/// The machine of the host's form: memory of the host, work on a stream that is done late.
+/// The machine of the host's form: the host's memory, and a stream whose work is done late.
 class HostMachine {
   public:
     HostMachine(HostStream stream, Exchange exchange) : stream_(std::move(stream)), exchange_(exchange) {}
@@ -32,7 +32,7 @@ class HostMachine {
         Index size_ = 0;
     };
 
-    /// What was there is lost, and until it is written there is nonsense.
+    /// Loses the contents. Until memory is written, it holds nonsense.
     template <class T>
     void resize(Vector<T>& vector, Index size) {
         if (vector.memory_)
@@ -50,7 +50,7 @@ class HostMachine {
             stream_.run<Algorithm>(blocks, arguments);
     }
 
-    /// What is no block's: a library's work.
+    /// Puts work on the stream that is not a block's, such as a library's.
     void call(host_form::Queue::Work work) { stream_.call(std::move(work)); }
 
     template <class V>
@@ -59,7 +59,7 @@ class HostMachine {
     }
     void fill_bytes(void* begin, int byte, std::size_t bytes) { stream_.fill(begin, byte, bytes); }
 
-    /// The caller's memory may go when this returns.
+    /// The source may go when this returns.
     template <class T>
     void upload(T* to, const T* from, Index size) {
         if (size == 0)
@@ -68,12 +68,12 @@ class HostMachine {
         stream_.copy(to, staged->data(), staged->size() * sizeof(T));
         stream_.let_go(staged);
     }
-    /// There when finish() has returned.
+    /// The data is there when finish() has returned.
     template <class T>
     void fetch(T* to, const T* from, Index size) {
         stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
     }
-    /// Waits for it, and for all that was launched before.
+    /// Waits for the copy, and for all launches before it.
     template <class T>
     void download(T* to, const T* from, Index size) {
         fetch(to, from, size);
@@ -90,7 +90,7 @@ class HostMachine {
     void finish() { stream_.synchronize(); }
 
   private:
-    /// Aligned, as a device's memory is.
+    /// Allocates aligned memory, as a device does.
     template <class T>
     static std::shared_ptr<T[]> allocated(std::size_t size) { // NOLINT(modernize-avoid-c-arrays)
         constexpr std::align_val_t alignment{256};

@@ -1,8 +1,8 @@
 #pragma once
 
-// A stream of a device in the host's form. Work is put in a queue and done when somebody has to wait for
-// it, or now and then before: whoever forgets to order one stream after another reads what is not there
-// yet, or no longer.
+// A device's stream in the host's form. Work waits in a queue until a thread has to wait for it, or
+// runs a little earlier at random. Code that forgets to order two streams therefore reads data too
+// early or too late.
 
 #include <condition_variable>
 #include <cstdint>
@@ -22,18 +22,19 @@ namespace host_form {
 
 constexpr int nonsense = 0xa5; ///< in what has not been written
 
-/// A linear congruential generator's next value, of which the upper bits are of use.
+/// The next value of a linear congruential generator; use its upper bits.
 inline std::uint64_t next_random(std::uint64_t& state) {
     state = state * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
     return state >> 33U;
 }
 
-/// Whoever waits for work does it, in the queue's order: its own thread or that of a peer.
+/// A queue of work. The thread that waits for work does it, in the queue's order: the queue's own
+/// thread or a peer's.
 class Queue {
   public:
     using Work = std::function<void()>;
 
-    /// Seed 0: all is done at once, in ascending order, which hides what is missing.
+    /// Seed 0: all work is done at once, in ascending order, which hides missing synchronization.
     Queue(int threads, std::uint64_t seed)
         : orders(threads, seed), state(seed), at_once_(seed == 0), eagerness_(seed) {}
 
@@ -54,13 +55,14 @@ class Queue {
         return done_ + waiting_.size() + (busy_ ? 1 : 0);
     }
 
-    /// Does all up to a place. What waits for another queue does that one's work meanwhile; as nothing can
-    /// wait for what has not been put yet, no two can wait for each other.
+    /// Does all work up to `end`. Work that waits for another queue does that queue's work
+    /// meanwhile. Work can wait only for what was put before, so two queues cannot wait for each
+    /// other.
     void finish(std::uint64_t end) {
         std::unique_lock lock(mutex_);
         while (done_ < end) {
             if (busy_) {
-                changed_.wait(lock); // for one piece of work, not for all that its thread goes on to do
+                changed_.wait(lock); // for one piece of work, not for all that its thread does next
                 continue;
             }
             busy_ = true;
@@ -76,7 +78,7 @@ class Queue {
     }
     void finish() { finish(put_so_far()); }
 
-    // For the work, which one thread does at a time.
+    // Used by the work, one thread at a time.
     ThreadOrders orders;
     std::uint64_t state;
 
@@ -95,13 +97,13 @@ class Queue {
 /// A handle: copies are the same stream.
 class HostStream {
   public:
-    /// A place in a stream; what was put before it comes before.
+    /// A place in a stream, behind all work that was put before it.
     struct Event {
         std::shared_ptr<host_form::Queue> queue;
         std::uint64_t end = 0;
     };
 
-    /// Throws truestep::Error for a number of threads that no block has.
+    /// Throws truestep::Error for a number of threads that a block cannot have.
     HostStream(int threads, std::uint64_t seed)
         : queue_(std::make_shared<host_form::Queue>(threads, seed)), threads_(threads), seed_(seed) {}
 
@@ -109,11 +111,11 @@ class HostStream {
     [[nodiscard]] HostStream beside() const { return {threads_, seed_ == 0 ? 0 : seed_ + 1}; }
 
     [[nodiscard]] Event record() const { return {queue_, queue_->put_so_far()}; }
-    /// What is put from here on comes after the event.
+    /// Work that is put from here on comes after the event.
     void wait(const Event& event) {
         queue_->put([event] { event.queue->finish(event.end); });
     }
-    /// Returns when all has been done.
+    /// Returns when all work is done.
     void synchronize() { queue_->finish(); }
 
     void copy(void* to, const void* from, std::size_t bytes) {
@@ -124,14 +126,14 @@ class HostStream {
         if (bytes > 0)
             queue_->put([=] { std::memset(begin, byte, bytes); });
     }
-    /// What a library does on the stream.
+    /// Puts a library's work on the stream.
     void call(host_form::Queue::Work work) { queue_->put(std::move(work)); }
-    /// Memory that may be gone once all that was put before has been done.
+    /// Memory that may go once all work put before is done.
     void let_go(std::shared_ptr<void> memory) {
         queue_->put([memory = std::move(memory)] {});
     }
 
-    /// Blocks run one after the other, in another order at every launch.
+    /// Runs blocks one after the other, in another order at every launch.
     template <class Algorithm, class Block = HostBlock>
     void run(Index blocks, const typename Algorithm::Arguments& arguments) {
         queue_->put([queue = queue_.get(), blocks, arguments] {

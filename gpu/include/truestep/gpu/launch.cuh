@@ -11,7 +11,8 @@ namespace truestep::gpu {
 /// Threads of a block. Any other number that a block may have gives the same bits.
 constexpr int device_threads = 256;
 
-/// Blocks that a multiprocessor shall have room for at once, where the algorithm says so; 0 leaves it open.
+/// How many blocks a multiprocessor shall hold at once, where the algorithm says so; 0 leaves it
+/// open.
 template <class Algorithm>
 constexpr int blocks_at_once() {
     if constexpr (requires { Algorithm::blocks_at_once; })
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(device_threads, blocks_at_once<Algorithm>())
 
 template <class Algorithm>
 void launch(Index blocks, const typename Algorithm::Arguments& arguments, cudaStream_t stream) {
-    // Not with <<< >>>, whose error would have to be told from what others have left behind.
+    // <<< >>> would mix up its error with one that an earlier call has left behind.
     void* given[] = {const_cast<typename Algorithm::Arguments*>(&arguments)};
     if (const cudaError_t status = cudaLaunchKernel(
             reinterpret_cast<const void*>(&kernel<Algorithm>), dim3(static_cast<unsigned>(blocks)),
@@ -46,7 +47,7 @@ void launch(Index blocks, const typename Algorithm::Arguments& arguments, cudaSt
 
 } // namespace truestep::gpu
 
-/// Makes the launch of an algorithm of this file's callers.
+/// Instantiates the launch of an algorithm.
 #define TRUESTEP_LAUNCH(Algorithm)                                                                            \
     template void truestep::gpu::launch<truestep::gpu::Algorithm>(                                               \
         truestep::gpu::Index, const truestep::gpu::Algorithm::Arguments&, cudaStream_t)

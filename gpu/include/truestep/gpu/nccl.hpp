@@ -12,58 +12,61 @@
 namespace truestep::gpu {
 
 struct NcclOptions {
-    /// For an exchange, and for the ranks to find each other.
+    /// For each exchange, and for the ranks to find each other.
     std::chrono::milliseconds timeout{60'000};
 };
 
-/// Ranks with a device each, in one process or many. They find each other through `ranks` - threads, or MPI
-/// - which carries the small records too, and has to outlive this. What is exchanged stands in the device's
-/// memory; an exchange is work on the stream, and masks travel on one beside it, over a communicator of
-/// their own. `ordered` exchanges move data and add nothing; ncclReduceScatter and ncclAllGather serve
-/// where all parts are of one size, and one ncclReduce or ncclBroadcast for each rank where they are not.
+/// Ranks with a device each, in one process or many. They find each other through `ranks` (threads,
+/// or MPI), which carries the small records too and has to outlive this. Exchanged data is in the
+/// device's memory. An exchange is work on the stream; masks use a second stream and a second
+/// communicator. `ordered` exchanges move data and add nothing. Where all parts have the same size,
+/// ncclReduceScatter and ncclAllGather serve; otherwise one ncclReduce or ncclBroadcast for each
+/// rank.
 ///
-/// An error of NCCL's, or ranks that do not come within the timeout, end all ranks with
-/// distributed::Aborted and one text, found while the host waits for the stream. Throws truestep::Error
-/// where two ranks have the same device.
+/// An NCCL error, or ranks that miss the timeout, end all ranks with distributed::Aborted and the
+/// same text. The host finds out while it waits for the stream. Throws truestep::Error if two ranks
+/// have the same device.
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
 make_nccl_communicator(distributed::Communicator& ranks, const CudaStream& stream,
                        const NcclOptions& options = {});
 
-/// Messages between two ranks with a device each: parameters go from device to device, all else through
-/// `ranks`, which has to outlive this. What is sent and asked for before the first wait goes as one group,
-/// ncclSend and ncclRecv with each neighbour, on the stream; nothing but the construction is of all ranks.
-/// Whoever gets a message in such a group sends one, too: a round of gossip.
+/// Messages between two ranks with a device each: parameters go from device to device, everything
+/// else through `ranks`, which has to outlive this. All messages that are sent or asked for before
+/// the first wait form one group, ncclSend and ncclRecv with each neighbour, on the stream. Only
+/// the construction involves all ranks. A rank that receives in such a group also sends in it: a
+/// round of gossip.
 ///
-/// Before a group the host hears by an empty message from each neighbour that it is there. So one that has
-/// left, failed or does not come is found as `ranks` finds it, and named; and a neighbour that waits for
-/// another makes this rank wait, too, which Peers elsewhere do not. What fails within a group, or
-/// takes longer than the timeout, ends this rank alone with distributed::Aborted, which names those it had
-/// to do with. Throws truestep::Error where two ranks have the same device.
+/// Before a group, the host awaits an empty message from each neighbour. So `ranks` finds and names
+/// a neighbour that has left, failed or does not come. A neighbour that waits for another makes
+/// this rank wait, too, which other Peers do not. If a group fails or exceeds the timeout, only
+/// this rank ends with distributed::Aborted, which names its neighbours. Throws truestep::Error if
+/// two ranks have the same device.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_nccl_peers(distributed::Peers& ranks, const CudaStream& stream, const NcclOptions& options = {});
 
-/// The same without any order between the messages of several ranks: for pipelines. Of what is named
-/// `on_device`, messages between this rank and those in `with` go from device to device, all else through
-/// `ranks`. Each direction between two ranks has a communicator and a stream of its own, so a message that
-/// is not taken yet keeps no other, and no computation, waiting. All of `with` have to make theirs, and end
-/// them, too: both meet.
+/// Messages for pipelines: as above, but without any order between the messages of several ranks.
+/// Traffic named in `on_device` between this rank and those in `with` goes from device to device,
+/// everything else through `ranks`. Each direction between two ranks has its own communicator and
+/// stream, so an untaken message delays neither other messages nor computation. All ranks in `with`
+/// have to construct theirs, and destroy them: both are collective.
 ///
-/// A message is told through `ranks` when it is sent, by a record of its size; a device begins to receive
-/// when the host has seen that, and so who leaves, dies, or sends another message than is awaited is found
-/// and named as `ranks` does it. Otherwise as above. The stream is this one's alone: it is watched while
-/// the host waits for it. What has been asked for is taken in the end, whether anybody has waited for it or
-/// not.
+/// The sender announces each message through `ranks` with a record of its size. A device begins to
+/// receive when the host has seen the record. So `ranks` finds and names a rank that leaves, dies,
+/// or sends an unexpected message. Otherwise as above. The stream must not be shared: it is watched
+/// while the host waits for it. Every message that was asked for is received in the end, whether
+/// awaited or not.
 ///
-/// A host that stands still while its device waits for another rank to receive waits as well: CUDA does
-/// that where memory is let go, some of it where it is allocated, and where a kernel is loaded for the
-/// first time (set CUDA_MODULE_LOADING=EAGER). Whoever ends by an error says so first, by abandon(), as
-/// ends of MAPL do.
+/// Sometimes CUDA blocks the host while its device waits for another rank to receive: where memory
+/// is freed, sometimes where it is allocated, and where a kernel is loaded for the first time (set
+/// CUDA_MODULE_LOADING=EAGER). A rank that ends by an error calls abandon() first, as ends of MAPL
+/// do.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_nccl_links(distributed::Peers& ranks, const CudaStream& stream,
                 std::vector<distributed::Traffic> on_device, std::vector<int> with,
                 const NcclOptions& options = {});
 
-/// Library, settings in the environment and how the devices of this machine reach each other, in one line.
+/// One line: the library, its settings in the environment, and how the devices of this machine
+/// reach each other.
 [[nodiscard]] std::string nccl_description();
 
 } // namespace truestep::gpu

@@ -11,19 +11,20 @@
 
 namespace truestep::gpu {
 
-/// Peers for messages in a device's memory, over any others: threads that share a device, or processes.
-/// Those of the traffic `on_device` go by way of pinned memory of the host; `ranks` carries them and has to
-/// outlive this. In builds without CUDA there are none. With a device for each rank, nccl.hpp has others.
+/// Peers for messages in a device's memory, over any other peers: threads that share a device, or
+/// processes. Messages of the traffic `on_device` pass through pinned memory of the host. `ranks`
+/// carries them and has to outlive this. Not available in builds without CUDA. For a device per
+/// rank see nccl.hpp.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_cuda_peers(distributed::Peers& ranks, const CudaStream& stream,
                 std::vector<distributed::Traffic> on_device = {distributed::Traffic::parameters});
 
-/// What stands in the device's memory once the work is done that is on the stream now, copied out behind
-/// it; where it can be read is known when the function that this returns has returned, until that is gone.
+/// Copies the device's memory to the host, behind the work that is on the stream now. The returned
+/// function waits for the copy and returns where to read it, for as long as the function lives.
 [[nodiscard]] std::function<const std::byte*()> copied_out(const CudaStream& stream, const void* from,
                                                            std::size_t bytes);
 
-/// Their form for the host.
+/// The host's form.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_block_peers(distributed::Peers& ranks, const HostStream& stream,
                  std::vector<distributed::Traffic> on_machine = {distributed::Traffic::parameters});

@@ -6,18 +6,18 @@
 
 #include <truestep/gpu/algorithms/quad.hpp>
 
-// A machine, of a device or in the host's form, with a mistake of the kind that is made in code for
-// devices: for the gate's own test, never for users to link.
+// A machine, of a device or in the host's form, with a known bug of device code. It is for the
+// gate's own test; users never link it.
 
 namespace truestep::gpu {
 
-/// With the mistake `made`, Wrong is run where Right should be. Both take the same arguments.
+/// Wrong runs in place of Right, if the known bug `made` is on. Both take the same arguments.
 template <auto made, class Right, class Wrong>
 struct InPlaceOf {};
 
-/// Does what it is told, but for one mistake: one of the system's replacements, or one of those that any
-/// system can have, if its enumeration names it: last_quad_left_out, verdict_not_waited_for,
-/// sent_before_written.
+/// Behaves as Base except for one known bug. The bug is one of the system's replacements, or one
+/// that any system can have, if its enumeration names it: last_quad_left_out,
+/// verdict_not_waited_for, sent_before_written.
 template <class Base, class Mistake, class... Replacements>
 class PlantedMachine : public Base {
   public:

@@ -13,20 +13,20 @@
 
 namespace truestep::gpu {
 
-/// What stands where a machine computes, when two ranks send it to each other and nothing else is said; all
-/// else is the host's.
+/// Whether the machine's memory has it by default: only parameters; everything else is in the
+/// host's.
 inline bool stands_on_machine(distributed::Traffic traffic) {
     return traffic == distributed::Traffic::parameters;
 }
 
-/// Messages between machines by way of the host: out of the machine's memory, as the other peers send it,
-/// and into the receiver's. What wait() gives is to be read by work on the machine's stream alone. All of a
-/// message comes at once. One source for a device and for the host's form of it.
+/// Messages between machines through the host: out of the machine's memory, as the other peers send
+/// it, and into the receiver's. Only work on the machine's stream may read what wait() returns. A
+/// message comes as a whole. One source serves a device and its host form.
 template <class Machine>
 class StagedPeers final : public distributed::Peers {
   public:
-    /// `ranks` has to outlive this and what it receives; `machine` is one on the stream of the rank's
-    /// backend, which exchanges through the host. `on_machine`: what stands there.
+    /// `ranks` has to outlive this and what it receives. `machine` is on the stream of the rank's
+    /// backend and exchanges through the host. `on_machine`: the traffic in the machine's memory.
     StagedPeers(distributed::Peers& ranks, Machine machine,
                 std::vector<distributed::Traffic> on_machine = {distributed::Traffic::parameters})
         : ranks_(ranks), machine_(std::move(machine)), on_machine_(std::move(on_machine)) {}
@@ -50,8 +50,8 @@ class StagedPeers final : public distributed::Peers {
             ranks_.send(traffic, peer, number, std::move(message), bytes);
             return;
         }
-        // Parameters go to all neighbours, and the same copy does. What else there is goes to one: its
-        // place and number may be those of a message before it.
+        // Parameters go to all neighbours, and one copy serves them all. Other messages go to one
+        // neighbour, and may reuse the memory and number of an earlier message.
         const Sent now{message.get(), traffic, number, bytes};
         if (last_ == nullptr || traffic != distributed::Traffic::parameters || !(last_sent_ == now)) {
             last_ = copied_out(message.get(), bytes);
@@ -91,12 +91,13 @@ class StagedPeers final : public distributed::Peers {
             : peers_(peers), inner_(std::move(inner)), bytes_(bytes) {}
         Copied(const Copied&) = delete;
         Copied& operator=(const Copied&) = delete;
-        /// The copy reads the sender's memory, which may go or be written again when the message is let go.
+        /// The copy reads the sender's memory, which may be freed or rewritten once the message is
+        /// let go.
         ~Copied() override {
             try {
                 if (here_)
                     peers_.machine_.finish();
-            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device's error is reported elsewhere
             }
         }
         const std::byte* wait(std::size_t bytes) override {
@@ -123,8 +124,8 @@ class StagedPeers final : public distributed::Peers {
         return copy;
     }
 
-    /// One of a pool that nobody has any more: one of that size, else any, so that there are never more
-    /// than are in use at a time, whatever sizes come.
+    /// A vector of the pool that is not in use: of the right size if possible, else any. So the
+    /// pool never holds more vectors than are in use at a time, whatever their sizes.
     [[nodiscard]] Shared unused(std::vector<Shared>& pool, std::size_t bytes, bool for_host) {
         const auto size = static_cast<Index>(bytes);
         Shared* other = nullptr;

@@ -1,8 +1,8 @@
 #pragma once
 
-// How ranks of one device exchange data: each has a stream, and copies what it is sent out of its peers'
-// memory. The host only passes on where things stand and what has to come before; it never waits for the
-// device. One source for the device's streams and for the host's form of them.
+// How ranks of one device exchange data: each has a stream and copies its share out of its peers'
+// memory. The host only passes on where data is and what has to come before it; it never waits for
+// the device. One source serves the device's streams and their host form.
 
 #include <array>
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace truestep::gpu {
 using distributed::Communicator;
 using distributed::Traffic;
 
-/// What stands in the device's memory; all else is small and the host's.
+/// Whether the traffic is in the device's memory; everything else is small and the host's.
 inline bool is_of_device(Traffic traffic) {
     return traffic == Traffic::payload || traffic == Traffic::moment || traffic == Traffic::mask;
 }
@@ -29,8 +29,8 @@ inline bool is_of_device(Traffic traffic) {
 template <class Stream>
 class StreamCommunicator final : public Communicator {
   public:
-    /// `ranks` are threads of one process, all make theirs, and it has to outlive this. `compute` is the
-    /// stream that the rank's backend works on. Masks travel on a stream beside it.
+    /// `ranks` are threads of one process, each of which makes its communicator; `ranks` has to
+    /// outlive it. `compute` is the stream of the rank's backend. Masks travel on a second stream.
     StreamCommunicator(Communicator& ranks, Stream compute)
         : ranks_(ranks), compute_(compute), beside_(compute.beside()) {
         struct Made {
@@ -63,7 +63,7 @@ class StreamCommunicator final : public Communicator {
         });
     }
 
-    /// Where a peer has this rank's part follows from the sizes: nothing has to be asked.
+    /// The sizes tell where a peer has this rank's part, so no message is needed.
     std::unique_ptr<distributed::Exchange> start_all_to_owners(Traffic traffic, const void* send,
                                                                Sizes sizes, distributed::Piece piece,
                                                                void* receive) override {
@@ -82,7 +82,8 @@ class StreamCommunicator final : public Communicator {
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
 
-    /// Each reads in its peer's list where its own stretch begins: no peer leaves before all have read.
+    /// Each rank reads in its peer's list where its own stretch begins; peers leave only after all
+    /// have read.
     std::unique_ptr<distributed::Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
                                                            void* receive, Stretches from) override {
         if (!is_of_device(traffic))
@@ -111,7 +112,7 @@ class StreamCommunicator final : public Communicator {
         });
     }
 
-    /// Each rank begins with its own part, so that nobody comes to rely on the order.
+    /// Each rank begins with its own part, so that callers cannot come to rely on the order.
     std::unique_ptr<distributed::Exchange> start_reduce_scatter(Traffic traffic, const float* send,
                                                                 float* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
@@ -134,15 +135,15 @@ class StreamCommunicator final : public Communicator {
   private:
     using Event = typename Stream::Event;
 
-    /// Where a peer's data stands, and what has to come before it is read.
+    /// Where a peer's data is, and what has to come before it is read.
     struct Met {
         const std::byte* send = nullptr;
-        Stretches to{}; ///< of it, where only some goes to each
+        Stretches to{}; ///< where only stretches of it go to each rank
         Event event{};
     };
 
-    /// What ranks tell each other. It lives as long as one of them does, and a place of it is written again
-    /// only when all have met twice.
+    /// Places where ranks post to each other. A board lives as long as any rank, and a place in it
+    /// is rewritten only when all have met twice.
     using Board = std::vector<std::array<Met, 2>>;
 
     class Joined final : public distributed::Exchange {
@@ -150,11 +151,11 @@ class StreamCommunicator final : public Communicator {
         Joined(Stream stream, std::vector<Met> all) : stream_(std::move(stream)), all_(std::move(all)) {}
         Joined(const Joined&) = delete;
         Joined& operator=(const Joined&) = delete;
-        /// Whoever drops it lets memory go that is still to be read, on this stream.
+        /// Dropping it frees memory that is still to be read on this stream.
         ~Joined() override {
             try {
                 wait();
-            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device's error is reported elsewhere
             }
         }
         void wait() override {
@@ -168,7 +169,8 @@ class StreamCommunicator final : public Communicator {
         std::vector<Met> all_;
     };
 
-    /// Ranks tell what they send and from when on it may be read, read, and tell when they have.
+    /// Ranks post what they send and from when on it may be read, read, and post when they are
+    /// done.
     template <class Read>
     std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const void* send, const Read& read,
                                                     Stretches to = {}) {
@@ -177,7 +179,7 @@ class StreamCommunicator final : public Communicator {
         for (const Met& peer : peers)
             stream.wait(peer.event);
         read(stream, peers);
-        // Peers' included: what they have read may be overwritten then.
+        // This covers the peers' reads, too: what they have read may be overwritten then.
         return std::make_unique<Joined>(compute_, meet({nullptr, {}, stream.record()}));
     }
 
@@ -198,7 +200,7 @@ class StreamCommunicator final : public Communicator {
         return std::reduce(some.begin(), some.end());
     }
 
-    /// Where in each rank's buffer this rank's part begins, by the sizes that they send.
+    /// The offset of this rank's part in each rank's buffer, by the sizes that they send.
     std::vector<std::size_t> gather_offsets(Sizes sizes) {
         std::size_t before = 0;
         std::vector<std::size_t> mine;

@@ -4,7 +4,7 @@
 
 namespace truestep::gpu {
 
-/// sum += values, for a reduction in an order of the communicator's own. One block a tile.
+/// sum += values, for reductions in the communicator's own order. One block a tile.
 struct AddTo {
     struct Arguments {
         const float* values;

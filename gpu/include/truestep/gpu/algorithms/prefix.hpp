@@ -3,7 +3,7 @@
 #include <truestep/gpu/block.hpp>
 #include <truestep/problem/tunable.hpp>
 
-// Sums over what comes before. All of integers, so that no order of adding shows.
+// Prefix sums. All are of integers, so the order of adding does not matter.
 
 namespace truestep::gpu {
 
@@ -12,8 +12,8 @@ struct Scan {
     std::uint32_t warps[most_threads / warp_threads];
 };
 
-/// take(thread, before, all) is given the sum of value() of the threads before it, and of all of them,
-/// which is below 2^32. Two phases: take() is called in the second.
+/// Calls take(thread, before, all) with the sum of value() of the threads before it, and of all of
+/// them, which is below 2^32. Two phases: take() is called in the second.
 template <class Block, class Value, class Take>
 TRUESTEP_BLOCK void scan(Block& block, Scan& shared, const Value& value, const Take& take) {
     typename Block::template PerThread<std::uint32_t> in_warp(block);
@@ -70,8 +70,8 @@ struct GroupSums {
     }
 };
 
-/// offsets[i] = counts[0] + ... + counts[i-1], for i = 0..size. A block does one group of counts, and adds
-/// the sums of the groups before it: no block waits for another.
+/// offsets[i] = counts[0] + ... + counts[i-1], for i = 0..size. A block does one group of counts
+/// and adds the sums of the groups before it, so blocks never wait for each other.
 struct Offsets {
     static constexpr Index group = GroupSums::group;
     static Index blocks(Index size) { return size == 0 ? 1 : (size + group - 1) / group; }
@@ -101,7 +101,7 @@ struct Offsets {
                     counts(thread, i) = at < size ? a.counts[begin + at] : 0U;
                     mine += counts(thread, i);
                 }
-                // A few, the same for all threads: their addresses are, too.
+                // There are few sums, and all threads read the same addresses.
                 base[thread] = 0;
                 for (Index i = 0; i < block.index(); ++i)
                     base[thread] += a.sums[i];

@@ -5,13 +5,13 @@
 #include <truestep/gpu/block.hpp>
 #include <truestep/problem/tunable.hpp>
 
-// Four neighbouring values at a time: 16 bytes where the vector begins at a multiple of 16 bytes, and one
-// by one where it does not and behind the last whole four.
+// Loads and stores of four neighbouring values at a time: 16 bytes where the vector is aligned, one
+// by one where it is not and behind the last whole four.
 
 namespace truestep::gpu {
 
 constexpr Index quad_size = 4;
-/// Quads that a thread has under way at once.
+/// Quads that a thread loads at once.
 constexpr int quads_in_flight = problem::tunable(4, 1);
 
 struct alignas(16) Quad {
@@ -22,7 +22,7 @@ TRUESTEP_BLOCK bool is_aligned(const void* pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Quad) == 0;
 }
 
-/// Four values that are all there, aligned.
+/// Four values that all exist and are aligned.
 TRUESTEP_BLOCK Quad load_whole(const float* values) {
     Quad quad;
 #if defined(__CUDACC__)
@@ -42,7 +42,7 @@ TRUESTEP_BLOCK void store_whole(float* values, const Quad& quad) {
 #endif
 }
 
-/// The values at `at`, up to `size`; behind it 0.
+/// The values at `at`, up to `size`; 0 behind it.
 TRUESTEP_BLOCK Quad load(const float* values, Index at, Index size, bool aligned) {
     Quad quad{};
     if (at + quad_size <= size && aligned) {
@@ -67,7 +67,7 @@ TRUESTEP_BLOCK void store(float* values, Index at, Index size, bool aligned, con
     }
 }
 
-/// The same of a tile, in which all quads are whole and aligned if that is known.
+/// The same within a tile. `Whole`: all quads are whole and aligned.
 template <bool Whole>
 TRUESTEP_BLOCK Quad load_in_tile(const float* values, int at, int size, bool aligned) {
     return Whole ? load_whole(values + at) : load(values, at, size, aligned);
@@ -91,8 +91,8 @@ TRUESTEP_BLOCK int place_of_quad(const Block& block, int thread, int number) {
     return static_cast<int>(quad_size) * (thread + number * block.threads());
 }
 
-/// Calls load(number, at) for a few quads of [begin, end), and then use(number, at) for the same: so that
-/// their loads are under way together. `begin` is a multiple of four.
+/// Calls load(number, at) for a few quads of [begin, end), then use(number, at) for the same ones,
+/// so that their loads overlap. `begin` is a multiple of four.
 template <class Block, class Load, class Use>
 TRUESTEP_BLOCK void for_quads(const Block& block, int thread, Index begin, Index end, const Load& load_quad,
                               const Use& use_quad) {

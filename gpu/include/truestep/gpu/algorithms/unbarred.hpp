@@ -2,15 +2,14 @@
 
 #include <truestep/gpu/block.hpp>
 
-// An algorithm whose barriers are gone: a mistake of the kind that is made in code for devices, for the
-// gate's own test.
+// An algorithm without its barriers: a known bug of device code, for the gate's own test.
 
 namespace truestep::gpu::planted {
 
 #if !defined(__CUDACC__)
 
-/// A block whose threads never wait for each other. One after the other is an order that a device is free
-/// to take.
+/// A block whose threads never wait for each other. It runs them one after the other, an order that
+/// a device is free to take.
 class UnbarredHostBlock {
   public:
     UnbarredHostBlock(Index index, int thread, int threads)
@@ -29,7 +28,7 @@ class UnbarredHostBlock {
     int threads_;
 };
 
-/// An algorithm whose barriers are gone.
+/// Runs the algorithm without its barriers.
 template <class Algorithm>
 struct Unbarred {
     using Arguments = typename Algorithm::Arguments;

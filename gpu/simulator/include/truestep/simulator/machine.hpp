@@ -12,8 +12,8 @@ namespace truestep::simulator {
 
 struct Block;
 
-/// Runs kernels: warps in lock step, their lanes apart where a branch parts them; blocks, warps and parted
-/// lanes in turns that a seed chooses.
+/// Runs kernels: warps in lock step, with lanes apart after a branch that diverges. A seed chooses
+/// the turns of blocks, warps and diverged lanes.
 class Machine {
   public:
     Machine();
@@ -23,15 +23,15 @@ class Machine {
 
     Memory& memory() { return memory_; }
 
-    /// Returns when all blocks are through. Throws Fault at the first thing that no kernel may do, or none
-    /// of that device.
+    /// Returns when all blocks are done. Throws Fault at the first error of the kernel, or access
+    /// to another device's memory.
     void launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t blocks, std::uint32_t threads,
                 const std::vector<std::uint8_t>& parameters, std::uint64_t seed, int device = 0);
 
   private:
     Memory memory_;
     Intervals intervals_;
-    /// Blocks are large, so they are kept.
+    /// Blocks are large, so they are reused.
     std::map<std::shared_ptr<const Kernel>, std::vector<std::unique_ptr<Block>>> spare_;
 };
 

@@ -9,29 +9,30 @@ namespace truestep::simulator {
 
 enum class Act : std::uint8_t { read, write, atomic };
 
-/// Who touched a byte last: a stretch of a block between two barriers, by the number that Intervals give
-/// it, a thread of the block, and a flag; all in one number, since each access looks at some. None is 0.
+/// The last access to a byte, packed into one number, since each access compares some: the interval
+/// of a block between two barriers (numbered by Intervals), a thread of the block, and a flag. 0
+/// means no access.
 using Touch = std::uint64_t;
 constexpr unsigned touch_interval = 12; ///< the number's lowest bit
 constexpr Touch touch_flag = Touch{1}
                              << 11U; ///< of a write: it was atomic. Of a read: several blocks' have
 constexpr Touch touch_thread = touch_flag - 1; ///< the bits of the thread; all of them: several have
 
-/// Numbers for what lies between two barriers of a block: of any launch, later ones are greater. Touches of
-/// other launches are no matter: a launch is over before the next begins, so nothing has to be cleared.
+/// Numbers the intervals between two barriers of each block. Later launches have greater numbers. A
+/// launch is over before the next begins, so accesses of earlier launches need not be cleared.
 class Intervals {
   public:
     void begin_launch() {
         first_ += blocks_.size();
         blocks_.clear();
     }
-    /// The next one, as a touch by thread 0.
+    /// The block's next interval, as a touch by thread 0.
     [[nodiscard]] Touch begin(std::uint32_t block) {
         blocks_.push_back(block);
         return (first_ + blocks_.size() - 1) << touch_interval;
     }
     [[nodiscard]] bool of_this_launch(Touch touch) const { return touch >> touch_interval >= first_; }
-    /// Whose it is, of this launch.
+    /// The block of a touch in this launch.
     [[nodiscard]] std::uint32_t block(Touch touch) const {
         return blocks_[(touch >> touch_interval) - first_];
     }
@@ -41,12 +42,12 @@ class Intervals {
     std::vector<std::uint32_t> blocks_; ///< of this launch's
 };
 
-/// What is known of some bytes: who wrote them, who read them. Two race that touch them in one launch, at
-/// least one of them writing, not both by atomic operations, and no barrier of a block that both are in
-/// between; in memory that other blocks have, too, between blocks as well.
+/// The last reads and writes of some bytes. Two accesses of one launch race if at least one writes,
+/// not both are atomic, and no barrier of their common block separates them. In memory shared
+/// between blocks, accesses of different blocks race as well.
 class Shadow {
   public:
-    /// Notes it; or notes nothing and says false: it races.
+    /// Notes the read. Returns false, and notes nothing, if it races.
     [[nodiscard]] bool read(Touch now, bool between_blocks, const Intervals& intervals) {
         if (meets(write_, now, between_blocks, intervals))
             return false;
@@ -67,7 +68,7 @@ class Shadow {
         const char* what = "";
         Touch other = 0;
     };
-    /// What an act has raced with.
+    /// The earlier access with which this one has raced.
     [[nodiscard]] Race race(Touch now, Act act, bool between_blocks, const Intervals& intervals) const {
         if (act != Act::read && !writes_race(now, act, between_blocks, intervals))
             return {"a read", read_};
@@ -75,7 +76,7 @@ class Shadow {
     }
 
   private:
-    /// Whether nothing orders the two, of which one writes.
+    /// Whether the two accesses, one of which writes, are unordered.
     static bool meets(Touch before, Touch now, bool between_blocks, const Intervals& intervals) {
         if (before >> touch_interval == now >> touch_interval)
             return (before & touch_thread) != (now & touch_thread);
@@ -101,16 +102,16 @@ class Shadow {
     Touch read_ = 0;
 };
 
-/// The shadows of a range of memory, as fine as the finest access that there has been.
+/// The shadows of a range of memory, as fine as the finest access so far.
 class Shadows {
   public:
-    /// Makes room for those of so many bytes, as fine as an access to `bytes` of them needs.
+    /// Makes shadows for `size` bytes, as fine as an access to `bytes` of them needs.
     void cover(std::uint64_t size, std::uint32_t bytes) {
         if (bytes >> shift_ == 0 || all_.size() << shift_ < size)
             make(size, bytes);
     }
-    /// Calls note(shadow) with each of some bytes that cover() was told of. Returns the one that it says
-    /// false of.
+    /// Calls note(shadow) for each of some bytes that cover() has covered. Returns the first for
+    /// which it is false.
     template <class Note>
     Shadow* each(std::uint64_t at, std::uint32_t bytes, const Note& note) {
         const std::uint64_t last = (at + bytes - 1) >> shift_;
@@ -127,18 +128,18 @@ class Shadows {
     std::uint32_t shift_ = 3; ///< 2^shift_ bytes have one
 };
 
-/// Which bytes have been written since there were any: a bit each.
+/// Which bytes have been written since their allocation: a bit each.
 class Written {
   public:
     Written() = default;
     explicit Written(std::uint64_t bytes) : words_((bytes + 63) / 64, 0) {}
-    /// None is kept for what counts as written from the start.
+    /// Whether writes are tracked; not for memory that counts as written from the start.
     [[nodiscard]] bool kept() const { return !words_.empty(); }
     void write(std::uint64_t at, std::uint64_t bytes);
     [[nodiscard]] bool all(std::uint64_t at, std::uint64_t bytes) const;
-    /// None is written any more.
+    /// Marks all bytes as unwritten.
     void forget(std::uint64_t bytes) { words_.assign((bytes + 63) / 64, 0); }
-    /// The same as the two above, for no more bytes than an access has.
+    /// The two above for the few bytes of one access.
     void write_few(std::uint64_t at, std::uint32_t bytes) {
         if (within_a_word(at, bytes))
             words_[at / 64] |= few(bytes) << (at % 64);
@@ -157,7 +158,7 @@ class Written {
     std::vector<std::uint64_t> words_;
 };
 
-/// Bytes that an exchange between devices sends or receives, from its beginning to its end.
+/// Bytes that an exchange between devices is sending or receiving.
 struct Flight {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -183,7 +184,7 @@ struct Allocation {
     [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t bytes) const {
         return at >= base && bytes <= size && at - base <= size - bytes;
     }
-    /// What is under way with some of these bytes, where nobody may read, or write, them; or nullptr.
+    /// An exchange that forbids reading, or writing, some of these bytes now; or nullptr.
     [[nodiscard]] const Flight* met(std::uint64_t at, std::uint64_t bytes, bool write) const;
     [[nodiscard]] std::uint8_t* bytes(std::uint64_t at) const {
         return reinterpret_cast<std::uint8_t*>(at + static_cast<std::uint64_t>(to_host));

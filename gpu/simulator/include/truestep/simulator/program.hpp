@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels as the machine runs them, made of PTX.
+// Kernels in the form that the machine runs, made from PTX.
 
 #include <array>
 #include <cstdint>
@@ -20,12 +20,13 @@ constexpr int lanes = 32;
 using Lanes = std::uint32_t; ///< a set of them
 using Execute = void (*)(Warp&, const Instruction&);
 
-/// `beyond` is no instruction, but stands behind the last one.
+/// `beyond` marks the place behind the last instruction.
 enum class Kind : std::uint8_t { plain, branch, end, barrier, vote, shuffle, beyond };
-/// Whose value a lane gets: that of one before it, behind it, across, or of a number.
+/// From which lane a lane gets its value: one before it, behind it, across, or by number.
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
-/// Operands are numbers of registers or of predicates; a negative one is a constant: of registers, ~number.
+/// Operands are numbers of registers or predicates. A negative one is a constant: for registers,
+/// ~number.
 struct Instruction {
     Execute execute = nullptr; ///< for the lanes of Warp::running
     Kind kind = Kind::plain;
@@ -45,11 +46,11 @@ struct Instruction {
     int source_line = 0;
 };
 
-/// Predicates that are none.
+/// Constant predicates.
 constexpr int always_false = -1;
 constexpr int always_true = -2;
 
-/// Registers that are given at the start, by their numbers.
+/// Registers that are set at the start, by their numbers.
 enum Given : int { thread_x, block_x, threads_x, blocks_x, lane_id, first_register };
 
 struct Parameter {
@@ -80,10 +81,10 @@ struct Program {
     std::set<std::string> opcodes; ///< with their modifiers
 };
 
-/// Whether registers whose values are never needed at the same time stand in one place.
+/// Whether registers whose values are never needed at the same time share a place.
 enum class Registers : std::uint8_t { shared, apart };
 
-/// Throws Fault with the line for what the machine does not know.
+/// Throws Fault, with the line, for PTX that the machine does not know.
 [[nodiscard]] Program parse(std::string_view ptx, Registers registers = Registers::shared);
 
 } // namespace truestep::simulator

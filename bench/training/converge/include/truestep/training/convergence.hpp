@@ -16,11 +16,11 @@
 
 namespace truestep::training {
 
-/// What is learned, and how. Every candidate learns the same.
+/// The model, data and plan of a training, the same for every candidate.
 struct ConvergeSettings {
     gate::Learning learning; ///< the system's part
     gate::Learning::Setting setting;
-    Plan plan; ///< whose density is whatever a system lets fall
+    Plan plan; ///< its density is what the system lowers
     std::string text;
     std::size_t micro_batches = 2; ///< whose gradients come one after the other
     std::size_t restart_at = 0;    ///< before this step all ranks are made anew from what they have saved
@@ -28,48 +28,50 @@ struct ConvergeSettings {
     std::size_t base_pairs = 16;   ///< of the base line beside its twin, from which sigma is known
     double margin = 0.05;          ///< nats a symbol
 };
-/// Those of `check --converge`, in the system's setting of this name.
+/// The settings of `check --converge`, in the system's setting of this name.
 [[nodiscard]] ConvergeSettings usual_convergence(const gate::Learning& learning,
                                                  const std::string& setting = "");
 
-/// One run of an implementation on the settings' text.
+/// One training run of an implementation on the settings' text.
 struct LearnedRun {
     Curve curve;
-    std::string ended; ///< "", or why it did not come to its end: from there on its losses are NaN
-    /// Of every bit that the ranks have shown, after each step: where those of two runs are equal, nothing
-    /// was another that a state could show.
+    std::string ended; ///< "", or why it ended early: from there on its losses are NaN
+    /// A digest of all states of all ranks, after each step. If two runs have the same, no state
+    /// differed in any bit.
     std::uint64_t digest = 0;
 };
-/// `turned`: the ranks take each other's batches, each the next one's. That must not matter, and changes
-/// the order of sums and whose choice of a mask is made from what: a twin.
+/// Trains once. `turned`: each rank takes the next one's batches. That must not matter, but changes
+/// the order of sums and the data from which a rank chooses masks. Such a run is called a twin.
 [[nodiscard]] LearnedRun learn(const ConvergeSettings& settings, const Text& text,
                                const gate::Implementation& implementation, std::uint64_t seed,
                                bool turned = false);
 
-/// Base line, twins, sigma, and then candidates, one after the other.
+/// Runs the base line and its twins, determines sigma, and then judges candidates one after the
+/// other.
 class Convergence {
   public:
-    /// `jobs` runs at a time, each in a process of its own, of at most so many seconds; 0: here, one after
+    /// `jobs` runs at a time, each in its own process, limited to `run_seconds`; 0: here, one after
     /// the other.
     Convergence(const ConvergeSettings& settings, int jobs, double run_seconds);
 
     [[nodiscard]] const Text& text() const { return text_; }
     [[nodiscard]] const ConvergeSettings& settings() const { return settings_; }
     [[nodiscard]] const TrainingResults& results() const { return results_; }
-    /// Of the system's reference: fixes sigma. Throws truestep::Error if the base line says nothing.
+    /// Runs the system's reference, which fixes sigma. Throws truestep::Error if the base line does
+    /// not learn.
     void run_base();
     struct Judged {
         std::string candidate;
         Verdict verdict;
         std::string ended;        ///< of the first run that did not come to its end
         double seconds = 0;       ///< of its runs, one after the other
-        bool same_bits = false;   ///< as the base line: every loss that was measured
-        bool same_states = false; ///< and every bit of every rank after each step
+        bool same_bits = false;   ///< every measured loss equals the base line's
+        bool same_states = false; ///< every state of every rank after each step equals the base line's
     };
-    /// All of these, a group of runs each, in their order.
+    /// Judges all of these, a group of runs each, in their order.
     [[nodiscard]] std::vector<Judged> judge(const gate::Implementations& candidates);
 
-    /// index.html with its JSON, or the JSON alone; of neither where the name is "".
+    /// Writes index.html with its JSON, or only the JSON; an empty name writes neither.
     void write(const std::string& folder, const std::string& json,
                const std::vector<std::string>& arguments);
 

@@ -6,7 +6,8 @@
 
 namespace truestep::training {
 
-/// The system with `check --converge`, where it says how its candidates are trained; else as it is.
+/// Adds `check --converge` to a system that says how its candidates are trained; leaves others
+/// unchanged.
 [[nodiscard]] gate::System with_training(gate::System system);
 
 /// The main function of a gate of your own (truestep/gate/gate_main.hpp) over these systems, with

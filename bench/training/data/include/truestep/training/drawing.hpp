@@ -11,21 +11,22 @@
 #include <truestep/training/floors.hpp>
 #include <truestep/training/judge.hpp>
 
-// Drawings are whole SVG files, with their style and without scripts, which a page has as they are.
+// Drawings are whole SVG files, with their style and without scripts. A page contains them
+// unchanged.
 
 namespace truestep::training {
 
-/// What is drawn across the curves: what counting reaches, and what nobody can beat.
+/// Lines across the curves: floors of counting models, and the entropy, which no model can beat.
 struct Levels {
     std::vector<Floor> floors;
     std::optional<double> entropy;
 };
 
-/// A thin line a seed, a thick one for their median, floors dashed with their names. What lies above both
-/// the unigram and every end is cut off.
+/// A thin line for each seed, a thick one for the median, and dashed floors with their names.
+/// Values above both the unigram and every end are cut off.
 [[nodiscard]] std::string loss_over_steps(const std::vector<Curve>& curves, const Levels& levels);
-/// The same over what all ranks sent, on a log axis. A run that sends nothing has no place there, which is
-/// said.
+/// The same over the bytes that all ranks sent, on a log axis. A run without bytes has no place
+/// there; the key says so.
 [[nodiscard]] std::string loss_over_bytes(const std::vector<Curve>& curves, const Levels& levels);
 
 struct MapCell {
@@ -33,10 +34,10 @@ struct MapCell {
     std::size_t steps = 0;
     Verdict verdict;
 };
-/// Density by steps: a letter and a colour for the verdict, and the difference.
+/// A map of density by steps: a letter and a colour for the verdict, and the difference.
 [[nodiscard]] std::string verdict_map(const std::string& title, const std::vector<MapCell>& cells);
 
-/// One candidate beside the base line.
+/// A candidate compared with the base line.
 struct Comparison {
     std::string base;
     std::string candidate;
@@ -58,7 +59,7 @@ struct TrainingResults {
     nlohmann::ordered_json made; ///< "command", "environment", "seconds", as in docs/results.md
 };
 
-/// One page without scripts that needs no other file.
+/// A standalone page without scripts.
 [[nodiscard]] std::string training_page(const TrainingResults& results);
 
 } // namespace truestep::training

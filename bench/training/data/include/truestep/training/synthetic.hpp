@@ -6,8 +6,8 @@
 
 #include <truestep/training/text.hpp>
 
-// A made-up text whose entropy is known: a Markov chain of order 2, with spans that repeat what stood some
-// way before (docs/specification/training.md, section 29).
+// A synthetic text with known entropy: a Markov chain of order 2, with spans that repeat earlier
+// ones (docs/specification/training.md, section 29).
 
 namespace truestep::training {
 
@@ -24,7 +24,7 @@ struct SyntheticSettings {
     std::size_t measured = std::size_t{1} << 16U;
 };
 
-/// The chain alone. Its probabilities are quotients of whole numbers.
+/// The chain without copies. Its probabilities are quotients of integers.
 class Chain {
   public:
     explicit Chain(const SyntheticSettings& settings);
@@ -32,7 +32,7 @@ class Chain {
     [[nodiscard]] double probability(std::uint8_t before, std::uint8_t last, std::uint8_t next) const;
     /// The symbol that these 64 bits draw.
     [[nodiscard]] std::uint8_t draw(std::uint8_t before, std::uint8_t last, std::uint64_t bits) const;
-    /// Nats a symbol, by the stationary distribution: of a text without copies.
+    /// Nats a symbol, by the stationary distribution, for a text without copies.
     [[nodiscard]] double entropy_rate() const;
 
   private:
@@ -49,18 +49,18 @@ class Chain {
     std::vector<Row> rows_;
 };
 
-/// What whoever knows the source, but not where it copies, knows of the symbol to come: the forward filter
-/// over the hidden state, which is "free" or a distance.
+/// Predicts the next symbol from knowledge of the source, but not of where it copies: the forward
+/// filter over the hidden state, which is "free" or a distance.
 class Filter {
   public:
     Filter(const Chain& chain, const SyntheticSettings& settings);
 
-    /// The probability of this symbol after all that came so far; then it is one of them.
+    /// Returns the probability of this symbol after all previous ones, and appends it to them.
     double take(std::uint8_t symbol);
 
   private:
     void move_on();
-    /// The chance of this symbol where nothing is copied.
+    /// The probability of this symbol if nothing is copied.
     [[nodiscard]] double free_chance(std::uint8_t symbol) const;
 
     const Chain& chain_;
@@ -70,8 +70,8 @@ class Filter {
     std::vector<double> copying_; ///< and that it is from `nearest` + i symbols back
 };
 
-/// Its entropy is what the source itself loses on the measured part: exact for this text, not a mean over
-/// texts.
+/// The text's entropy is the loss of the source itself on the measured part: exact for this text,
+/// not a mean over texts.
 [[nodiscard]] Text synthetic_text(const SyntheticSettings& settings);
 
 } // namespace truestep::training

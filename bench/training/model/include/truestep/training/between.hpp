@@ -4,18 +4,19 @@
 
 namespace truestep::training {
 
-/// What the stream goes through between two blocks, where the model is cut into stages: `values` are rows
-/// x width, a row for each symbol of the batch, and are changed in place.
+/// Code between two blocks, where the model is cut into stages. `values` are rows x width, one row
+/// for each symbol of the batch, and are changed in place.
 template <class Scalar>
 class Between {
   public:
-    /// What block `layer` gives on becomes what the next one gets.
+    /// Turns the output of block `layer` into the next block's input.
     virtual void forward(std::size_t layer, Scalar* values) = 0;
-    /// The loss's derivatives by what that one got become those by what `layer` gave on.
+    /// Turns the loss's derivatives by that input into those by the output of `layer`.
     virtual void backward(std::size_t layer, Scalar* values) = 0;
 
   protected:
-    // Not virtual: files for several sets of instructions include this, and must not have code of it.
+    // Not virtual: files for several instruction sets include this, and must not contain code of
+    // it.
     ~Between() = default;
 };
 

@@ -7,7 +7,7 @@
 
 namespace truestep::training {
 
-/// 64 bits that follow from these numbers alone (SplitMix64's steps, one a number).
+/// 64 bits that depend only on these numbers (a SplitMix64 step for each).
 [[nodiscard]] constexpr std::uint64_t drawn(std::initializer_list<std::uint64_t> from) {
     std::uint64_t state = 0;
     for (const std::uint64_t number : from)

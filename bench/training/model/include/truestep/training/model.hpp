@@ -11,8 +11,9 @@
 
 namespace truestep::training {
 
-/// A small GPT: embeddings of symbols and places, blocks of (RMSNorm, causal attention, RMSNorm, MLP with
-/// squared ReLU), a last RMSNorm, and the symbols' embedding again as the output. No biases.
+/// A small GPT: embeddings of symbols and places, blocks of (RMSNorm, causal attention, RMSNorm,
+/// MLP with squared ReLU), a last RMSNorm, and the symbols' embedding again as the output. No
+/// biases.
 struct Shape {
     std::size_t symbols = 0;
     std::size_t context = 64; ///< places: the symbols of a window
@@ -23,39 +24,39 @@ struct Shape {
     bool operator==(const Shape&) const = default;
 };
 
-/// Throws truestep::Error, one line, for a shape that no model can have or that is beyond all sense here.
+/// Throws truestep::Error, one line, for an impossible or unreasonably large shape.
 void check(const Shape& shape);
 
-/// Its tensors: matrices of (in, out), row after row. Those of norms are always dense.
+/// The model's tensors: matrices of (in, out), row after row. Those of norms are always dense.
 [[nodiscard]] problem::Layout layout_of(const Shape& shape);
 
-/// Made from whole numbers, so that every machine begins with the same bits.
+/// Made from integers, so that every machine begins with the same bits.
 [[nodiscard]] std::vector<float> initial_parameters(const Shape& shape, std::uint64_t seed);
 
-/// Windows, one after the other: `context` symbols each, and those that follow them.
+/// Consecutive windows: `context` symbols each, and the symbols that follow each of them.
 struct Batch {
     std::span<const std::uint8_t> inputs;
     std::span<const std::uint8_t> targets;
 };
 
-/// The model's passes, over one flat vector of parameters in the order of layout_of(), on one thread. Same
-/// machine, same shape, same input: same bits. Of float in the widest instructions that the machine has;
-/// of double, which is there to be held against, in plain ones.
+/// The model's passes, over one flat vector of parameters in the order of layout_of(), on one
+/// thread. Same machine, same shape, same input: same bits. Float uses the widest instructions of
+/// the machine. Double, which serves as a reference, uses plain ones.
 template <class Scalar>
 class Model {
   public:
-    /// Room for batches of up to so many windows is taken once, here.
+    /// Allocates room for batches of up to `most_windows` windows.
     Model(const Shape& shape, std::size_t most_windows);
 
-    /// The mean over all symbols of the batch, in nats. With `between` the stream goes through that behind
-    /// every block but the last.
+    /// The mean over all symbols of the batch, in nats. `between` is called behind every block
+    /// except the last.
     [[nodiscard]] double loss(std::span<const Scalar> parameters, const Batch& batch,
                               Between<Scalar>* between = nullptr);
     /// The same; all of `gradient` is overwritten.
     double loss_and_gradient(std::span<const Scalar> parameters, const Batch& batch,
                              std::span<Scalar> gradient, Between<Scalar>* between = nullptr);
 
-    /// What the room takes.
+    /// The bytes of the room.
     [[nodiscard]] static std::size_t bytes(const Shape& shape, std::size_t windows);
 
   private:

@@ -12,27 +12,29 @@
 
 namespace truestep::training {
 
-/// What check(plan, text) does; throws for an optimizer that there is none of, too.
+/// Does what check(plan, text) does; also throws for an unknown optimizer.
 void check(const Plan& plan, const Text& text, const std::vector<std::string>& optimizers);
 
-/// Of ranks that are processes: all throw it, in the same words, and end in good order.
+/// An error of ranks that are processes: all throw it with the same text, and end in good order.
 class AgreedError : public Error {
   public:
     using Error::Error;
 };
 
-/// After each step, with the first rank's loss on its own batch.
+/// Called after each step, with the first rank's loss on its own batch.
 using Watch = std::function<void(std::size_t step, double loss)>;
 
-/// Ranks are threads, or processes, each of which has the curve. An optimizer is a peer of bench/peers, as
-/// NAME or NAME:NUMBER; "adams" is "dense". Behind a + may stand what compresses the boundaries between
-/// stages, "adams+mapl:8": MAPL, D / r = 8; what travels there is counted, too. Start, batches and what is
-/// measured follow from the plan, the text and the seed, whatever the optimizer: runs of one seed are a
-/// pair, and one that was interrupted goes on from its checkpoint to the same bits, whether its ranks are
-/// threads now or processes. Every rank measures a
-/// share of the windows on its own parameters, which differ by rank only where the kind has no replicas;
-/// never inside of a round. A run whose loss or gradient is no number any more has ended: what was to be
-/// measured from there on is NaN.
+/// Trains a model. Ranks are threads, or processes, each of which returns the curve.
+///
+/// An optimizer is a peer of bench/peers, as NAME or NAME:NUMBER; "adams" is "dense". After a + may
+/// follow a compression of the boundaries between stages: "adams+mapl:8" is MAPL with D / r = 8.
+/// Its bytes are counted, too.
+///
+/// Start, batches and measurements follow from the plan, the text and the seed, whatever the
+/// optimizer, so runs of one seed are a pair. An interrupted run continues from its checkpoint to
+/// the same bits, with threads or processes. Every rank measures a share of the windows on its own
+/// parameters, never inside of a round; parameters differ by rank only for kinds without replicas.
+/// A run whose loss or gradient is not finite has ended; its later measurements are NaN.
 [[nodiscard]] Curve train(const Text& text, const Plan& plan, const std::string& optimizer,
                           std::uint64_t seed, const Watch& watch = {});
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Mistakes of the kind that is made in code for devices, made for real: for the gate's own test, never for
-// users to link.
+// Known bugs of device code, for the gate's own test. Users never link them.
 
 #include <memory>
 #include <vector>
@@ -20,17 +19,17 @@ enum class Mistake : int {
     rows_added_at_once = 5,
 };
 
-/// In the order of their numbers, from 1 on.
+/// All bugs in the order of their numbers, from 1 on.
 [[nodiscard]] const std::vector<problem::Mistake>& descriptions();
 
-/// What an end computes and talks with.
+/// An end's backend and peers.
 struct OnStream {
     std::unique_ptr<distributed::Peers> peers;
     std::unique_ptr<Backend> backend;
 };
-/// make_block_peers() and make_block_backend() with a mistake. All ranks have the same.
+/// Builds make_block_peers() and make_block_backend() with a known bug, the same on all ranks.
 [[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
-/// The same on a device. In builds without CUDA or cuBLAS there is none.
+/// The same on a device. Not available in builds without CUDA or cuBLAS.
 [[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
 
 } // namespace truestep::gpu::mapl::device_mistakes

@@ -4,8 +4,8 @@
 
 namespace truestep::gpu::scape {
 
-/// What a backend of devices tells of its guesses at the thresholds that the next mask has: they change no
-/// bit, and are half of what a selection costs.
+/// How well a device's backend guesses the thresholds of the next mask. Guesses change no bit, but
+/// decide half of the cost of a selection.
 class Guesses {
   public:
     struct Account {
@@ -24,7 +24,7 @@ class Guesses {
     Guesses& operator=(const Guesses&) = delete;
     virtual ~Guesses() = default;
 
-    /// Of the last selection. Waits for it.
+    /// The account of the last selection; waits for it.
     [[nodiscard]] virtual Account account() = 0;
 };
 

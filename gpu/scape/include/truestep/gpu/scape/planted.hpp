@@ -1,7 +1,6 @@
 #pragma once
 
-// Mistakes of the kind that is made in code for devices, made for real: for the gate's own test, never for
-// users to link.
+// Known bugs of device code, for the gate's own test. Users never link them.
 
 #include <memory>
 #include <span>
@@ -26,17 +25,18 @@ enum class Bug : int {
     rounding_dropped = 8,
 };
 
-/// In the order of their numbers, from 1 on.
+/// All bugs in the order of their numbers, from 1 on.
 [[nodiscard]] const std::vector<problem::Mistake>& bugs();
 
-/// make_block_backend() and make_block_communicator() with a bug. All ranks have the same.
+/// Builds make_block_backend() and make_block_communicator() with a known bug, the same on all
+/// ranks.
 [[nodiscard]] std::unique_ptr<distributed::scape::Backend>
 make_backend(Bug bug, const problem::Problem& problem, std::span<const float> parameters,
              const BlockOptions& options, const HostStream& stream);
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
 make_communicator(Bug bug, distributed::Communicator& ranks, const HostStream& stream);
 
-/// The same on a device. In builds without CUDA there are none.
+/// The same on a device. Not available in builds without CUDA.
 [[nodiscard]] std::unique_ptr<distributed::scape::Backend>
 make_backend(Bug bug, const problem::Problem& problem, std::span<const float> parameters, Exchange exchange,
              const CudaStream& stream);
