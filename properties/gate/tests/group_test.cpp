@@ -86,7 +86,7 @@ struct Round {
     friend bool operator==(const Round&, const Round&) = default;
 };
 
-/// Of every kind of value that a record holds.
+/// One member for each kind of value that a record holds.
 struct Seen {
     bool ended = false;
     std::string reason;
