@@ -96,7 +96,7 @@ Plain projected(const Step& step, const Plain& M) {
     return M - A * (0.5 * (inner + inner.transpose()));
 }
 
-/// What d is the polar factor of.
+/// The matrix whose polar factor is d.
 Plain to_be_polar(const Step& step) {
     const Plain m = step.matrix(step.new_m);
     return step.settings.order == Order::project_first ? m : projected(step, m);

@@ -50,7 +50,7 @@ class MaplTraces : public ::testing::Test {
 
 const std::string usual = "rank=2,width=5,tokens=5,vocabulary=3,micro=2,steps=3,seed=1,data=normal";
 
-/// Of codewords, and with sums of few bits: to the bit.
+/// A case with codewords and with sums of few bits, which are exact.
 const std::string few_bits_coded =
     "rank=2,width=4,tokens=40,vocabulary=3,micro=1,steps=1,seed=1,anchors=two,codewords=12,rounds=2";
 
