@@ -15,7 +15,7 @@
 
 namespace truestep::properties::averaging {
 
-/// What was recorded of one rank.
+/// The recording of one rank.
 struct Seen {
     std::vector<std::vector<float>> after; ///< the parameters after each round
     distributed::Bytes sent{};             ///< counted outside the implementation

@@ -17,7 +17,7 @@
 
 namespace truestep::properties::gasloc {
 
-/// What was recorded of one worker in one round.
+/// The recording of one worker in one round.
 struct Seen {
     State state; ///< after the round; the one after a restart is in `begun`
     bool skipped = false;

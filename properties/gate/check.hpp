@@ -18,7 +18,7 @@
 
 namespace truestep::gate {
 
-/// What was asked of `check` on the command line.
+/// The settings of `check` on the command line.
 struct CheckSettings {
     std::string system;
     std::string communicator = "in_process";

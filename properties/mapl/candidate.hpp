@@ -17,13 +17,13 @@
 
 namespace truestep::properties::mapl {
 
-/// What was recorded of one rank. It is the receiver of the boundary before it and the sender of the one
+/// The recording of one rank. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
 struct Seen {
-    /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. By step, before it:
-    /// s.A, s.m, s.E, s.C, s.L of the sender and r.A, r.E, r.C of the receiver; after it: s.gA, s.dE, r.dE,
-    /// and dW of the stage. s.gA is this replica's own gradient, s.gM the one that A has followed. Of a
-    /// trainer: all its parameters w before a step, and their gradient g.
+    /// Vectors by step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. By step,
+    /// before it: s.A, s.m, s.E, s.C, s.L of the sender and r.A, r.E, r.C of the receiver; after it: s.gA,
+    /// s.dE, r.dE, and dW of the stage. s.gA is this replica's own gradient, s.gM the one that A has
+    /// followed. Of a trainer: all its parameters w before a step, and their gradient g.
     std::map<std::string, Floats> values;
     /// Every byte that was sent to a neighbour, by time and stage; for a "mean", by replica.
     std::map<std::string, std::vector<std::uint8_t>> wire;

@@ -15,7 +15,7 @@ enum class Schedule : std::uint8_t {
     one_forward_one, ///< 1F1B: back as soon as possible
 };
 
-/// What trains a stage's parameters and the anchors at its sides.
+/// The optimizer that trains a stage's parameters and the anchors at its sides.
 enum class Trainer : std::uint8_t {
     none,  ///< stages are not trained; anchors go down their own gradient
     adams, ///< dense AdamS, over the replicas of the stage

@@ -30,8 +30,8 @@ using AtLeast = std::map<std::string, int>;
 /// The case without codewords and with an fp32 payload.
 [[nodiscard]] Case nothing_lost(Case run);
 
-/// What a property is about: one pipeline that is not trained, or also several replicas whose stages are
-/// trained together.
+/// The pipelines that a property is about: one pipeline that is not trained, or also several replicas whose
+/// stages are trained together.
 enum class Replicas : std::uint8_t { one, any };
 
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,

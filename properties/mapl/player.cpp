@@ -205,7 +205,7 @@ class Player {
             show(key(step, "w"), trainer_->parameters());
     }
 
-    /// What a stage has made; 2^100 times that if the step is to overflow.
+    /// The output of a stage; 2^100 times that if the step is to overflow.
     [[nodiscard]] Floats as_large(Index step, Floats made) const {
         if (step == scenario_.overflows)
             for (float& value : made)

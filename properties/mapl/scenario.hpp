@@ -22,7 +22,7 @@ using namespace reference::mapl;
 class Stage {
   public:
     virtual ~Stage() = default;
-    /// What it sends on, computed from what has arrived (empty for the first stage).
+    /// Returns what it sends on, computed from what has arrived (empty for the first stage).
     virtual Floats forward(Index step, Index micro, const Floats& arrived) = 0;
     /// The gradient of what had arrived, computed from that of what it sent on (empty for the last stage).
     virtual Floats backward(Index step, Index micro, const Floats& gradient) = 0;

@@ -44,8 +44,8 @@ class AnyReceiver : public AnySide {
     virtual void end_step() = 0;
 };
 
-/// What the ranks of a stage train together: the stage's own parameters, then the tables of anchors at its
-/// sides.
+/// The model that the ranks of a stage train together: the stage's own parameters, then the tables of
+/// anchors at its sides.
 struct StageModel {
     problem::Problem problem;
     std::vector<problem::Range> ranges;
@@ -76,8 +76,8 @@ using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, Ta
 struct Subjects {
     Starts<AnySender> sender;
     Starts<AnyReceiver> receiver;
-    /// What a restart keeps of a state: it may go through a file, for example. Without this function it is
-    /// all.
+    /// Returns what a restart keeps of a state: it may go through a file, for example. Without this
+    /// function it is all.
     std::function<EndState(const Settings&, const EndState&, Side, int boundary)> kept{};
     StartsTrainer trainer{};
     /// The ranks over which a rank's trainer runs; without this function those of its stage.

@@ -16,7 +16,7 @@ namespace truestep::properties::mapl {
 /// Passes messages to other peers, and records every byte sent, by what it is for.
 class Tapped final : public distributed::Peers {
   public:
-    /// By time and receiver.
+    /// The bytes by time and receiver.
     using Wire = std::map<std::string, std::vector<std::uint8_t>>;
     /// The number under which a rank is recorded: its stage, or its replica.
     using Named = std::function<int(int rank)>;

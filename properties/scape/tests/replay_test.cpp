@@ -53,7 +53,7 @@ class ReplayTest : public testing::Test {
         return choose_replays(TraceReader(path_), {step, index}).replays;
     }
 
-    /// What is held back is lost, at that step alone.
+    /// Clears the recorded residuals of one step.
     void clear_residuals(Index step, int workers) const {
         support::FileImage image(path_);
         for (int rank = 0; rank < workers; ++rank)

@@ -322,7 +322,7 @@ TEST(SelfTest, AGateThatDoesNotSeeEndsBeforeAnyVerdict) {
         "that no verdict of it means anything\n");
 }
 
-/// Of two devices, say: a third rank would find none.
+/// An implementation with two devices, for example: there is none for a third rank.
 class NoThird final : public Changed {
   public:
     NoThird(const Setup& setup, Communicator& communicator) : Changed(setup, communicator) {

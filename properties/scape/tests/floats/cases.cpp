@@ -48,7 +48,7 @@ std::uint64_t batches_for(std::uint64_t values) {
     return (values + batch_size - 1) / batch_size;
 }
 
-/// What runs use, and what they hardly do.
+/// Draws usual and rare scalars.
 void draw_scalars(Random& random, Batch& batch) {
     constexpr std::array<double, 8> betas{0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, -1.0};
     constexpr std::array<double, 6> epsilons{1e-8, 1e-6, 1e-12, 1e-15, 1e-30, 1e-40};

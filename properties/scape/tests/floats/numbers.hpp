@@ -16,7 +16,7 @@ inline float number(Bits bits) {
     return std::bit_cast<float>(bits);
 }
 
-/// Of a sign (0 or 1), a biased exponent (0 to 255) and a mantissa.
+/// The float with this sign (0 or 1), biased exponent (0 to 255) and mantissa.
 inline float number(Bits sign, Bits exponent, Bits mantissa) {
     return number(sign << 31U | exponent << 23U | (mantissa & 0x7f'ffffU));
 }

@@ -86,7 +86,7 @@ struct Operation {
     void (*host)(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
     /// Null where a device has no such pass by itself.
     void (*device)(Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
-    /// Of coordinate `index`: writes as many values as there are outputs.
+    /// Computes coordinate `index`: writes one value per output.
     void (*oracle)(const Workplace& place, const Batch& batch, Index index, float* outputs) = nullptr;
     Index oracle_values = batch_size; ///< coordinates that there are
 };

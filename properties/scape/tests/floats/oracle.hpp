@@ -51,7 +51,7 @@ using distributed::Scalars;
 [[nodiscard]] Number direction(const Scalars& s, bool momentum, Number M, Number m, Number ghat);
 [[nodiscard]] Number decayed(const Scalars& s, Number w);
 [[nodiscard]] Number update(const Scalars& s, Number decayed, Number u);
-/// Of one block of the norm, at most 4096 values.
+/// The sum of squares of one block of the norm, at most 4096 values.
 [[nodiscard]] double square_sum(const float* values, int size);
 
 } // namespace oracle

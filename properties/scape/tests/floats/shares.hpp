@@ -26,7 +26,7 @@ class Shares {
   private:
     static constexpr int per_octave = 8;
     static constexpr int octaves = 64;
-    /// Of the limit over the error, where there is one.
+    /// The median of limit over error, if there is one.
     [[nodiscard]] std::string median() const;
     std::array<std::uint64_t, static_cast<std::size_t>(per_octave* octaves)> counts_{};
 };

@@ -25,7 +25,8 @@ struct Hypotheses {
     std::vector<Mistake> mistakes; ///< those of device code are not tried
     int ranks = 1;
     SeenBits recorded;
-    /// What a run with that known bug shows; 0 has none. Nothing if the run does not get that far.
+    /// Makes the results of a run with that known bug; 0 has none. Nothing if the run does not get that
+    /// far.
     std::function<std::optional<SeenBits>(int number)> run;
     /// How near counts as the same. A system whose sums have no fixed order uses the recorded bits in place
     /// of values within their rounding.
@@ -46,8 +47,7 @@ struct Explanation {
 /// The lines of these explanations.
 [[nodiscard]] std::vector<std::string> what_fits(const Hypotheses& hypotheses);
 
-/// With how many parameters trying each known bug takes seconds, for a number of steps times ranks; 0: with
-/// none.
+/// The most parameters with which trying each known bug takes seconds, by steps times ranks; 0: none.
 [[nodiscard]] std::int64_t most_parameters_to_try(std::int64_t rank_steps);
 
 /// Why a run is too large to be tried in seconds, by its parameters and its steps times ranks; empty if it

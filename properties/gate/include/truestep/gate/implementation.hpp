@@ -11,8 +11,8 @@
 
 namespace truestep::gate {
 
-/// What an implementation does not support, and why: a property ("restart.same") or all whose names begin
-/// so ("restart"). Those are SKIPPED with the reason, never FAILED.
+/// Properties that an implementation does not support, and why: a property ("restart.same") or all whose
+/// names begin so ("restart"). Those are SKIPPED with the reason, never FAILED.
 using LeftOut = std::map<std::string, std::string>;
 
 /// Any implementation under test. Its system defines how it is run.

@@ -69,7 +69,7 @@ class Finding {
     virtual bool save(const std::filesystem::path& /*path*/, const std::string& /*source*/) const {
         return false;
     }
-    /// What the trace does not show of the failure, " (...)", or "".
+    /// The parts of the failure that the trace does not show, " (...)", or "".
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
 };
 

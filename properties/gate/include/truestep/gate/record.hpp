@@ -13,7 +13,7 @@
 
 namespace truestep::gate {
 
-/// What a rank recorded, on its way between processes of one build. A record visits values in the same
+/// A rank's recording on its way between processes of one build. A record visits values in the same
 /// order whether it writes or reads them: plain values as they lie in memory, lists and maps element by
 /// element, and any other struct by its `fields(visit)`, which calls `visit` with all members.
 class Record {

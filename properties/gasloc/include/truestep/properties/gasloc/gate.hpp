@@ -54,8 +54,8 @@ struct Ranked {
     Start start{};
     /// Begins with what any number of workers have saved in a folder. Without it restarts are left out.
     Restart restart{};
-    /// What it does not support, and why: {{"refusal", "settings are checked elsewhere"}}. Such properties
-    /// are skipped, never failed.
+    /// Properties that it does not support, and why: {{"refusal", "settings are checked elsewhere"}}. Such
+    /// properties are skipped, never failed.
     gate::LeftOut left_out{};
 };
 
