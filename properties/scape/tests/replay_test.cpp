@@ -97,7 +97,7 @@ TEST_F(ReplayTest, ALongRunIsTriedFromARecordedStateAStepOrTwoBefore) {
 }
 
 TEST_F(ReplayTest, OfALargeRunTheSegmentThatGoesWrongWithItsNeighbours) {
-    // Of the first of four ranks: e, a and a quarter of b.
+    // The first of four ranks has e, a and a quarter of b.
     record(problem::Layout(
                {{"e", 4'000, false}, {"a", 6'000, false}, {"b", 480'000, false}, {"c", 20'000, false}}),
            4, 1);
