@@ -10,7 +10,7 @@
 
 namespace truestep::properties::scape::floats {
 
-/// What computes: a table of the host's kernels, or, if there is none, a device's blocks.
+/// The code that computes: a table of the host's kernels, or, if there is none, a device's blocks.
 struct Form {
     std::string name;
     const Table* table = nullptr;
