@@ -1,3 +1,4 @@
+// Averaging's implementations as the gate runs them, and what it records of each rank.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace truestep::properties::averaging {
 
-/// What one rank was seen to do.
+/// The recording of one rank.
 struct Seen {
     std::vector<std::vector<float>> after; ///< the parameters after each round
     distributed::Bytes sent{};             ///< counted outside the implementation
@@ -22,11 +23,11 @@ struct Seen {
     void fields(auto& visit) { visit(after, sent); }
 };
 
-/// Plays a case on one rank, and shows the parameters after each round.
+/// Runs a case on one rank, and shows the parameters after each round.
 using Show = std::function<void(const std::vector<float>& parameters)>;
 using Play = std::function<void(const Case& run, distributed::Communicator& ranks, const Show& show)>;
 
-/// An implementation that is put to the test on a group's ranks.
+/// An implementation under test, on a group's ranks.
 class Candidate final : public gate::Implementation {
   public:
     Candidate(std::string name, Play play, std::shared_ptr<const gate::Group> group);
@@ -37,7 +38,7 @@ class Candidate final : public gate::Implementation {
     bool takes(int workers) const override { return group_->takes(workers); }
     bool any(bool here) const override { return group_->any(here); }
 
-    /// What each rank did, the same everywhere. Throws where a rank failed.
+    /// The recording of each rank, the same everywhere. Throws where a rank failed.
     [[nodiscard]] std::vector<Seen> run(const Case& run) const;
 
   private:
@@ -46,7 +47,7 @@ class Candidate final : public gate::Implementation {
     std::shared_ptr<const gate::Group> group_;
 };
 
-/// distributed/averaging.
+/// The implementation in distributed/averaging.
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show);
 
 } // namespace truestep::properties::averaging

@@ -1,3 +1,4 @@
+// The cases of averaging, and the parameters and gradients that follow from one.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace truestep::properties::averaging {
 
 using problem::Index;
 
-/// A few small numbers, from which parameters and gradients follow: a case is one line of text, and any
-/// rank can make its own part.
+/// A few small numbers from which parameters and gradients follow, so that a case is one line of text and
+/// any rank can make its own part.
 struct Case {
     Index local_steps = 1; ///< in a round
     Index workers = 1;
@@ -22,13 +23,14 @@ struct Case {
     Index seed = 0;
 };
 
+/// The settings of a case, which a line has as
 /// "local_steps=2,workers=3,size=4,rounds=1,seed=7,data=normal".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
 
 [[nodiscard]] std::vector<float> parameters_of(const Case& run);
-/// A worker's gradients of one round, one vector a local step.
+/// A worker's gradients in one round, one vector per local step.
 [[nodiscard]] std::vector<std::vector<float>> gradients_of(const Case& run, int worker, Index round);
-/// On dyadic data a power of two: numbers that a reader can follow. Else every product rounds.
+/// A power of two on dyadic data, whose numbers a reader can follow. On other data every product rounds.
 [[nodiscard]] float learning_rate_of(const Case& run);
 
 } // namespace truestep::properties::averaging

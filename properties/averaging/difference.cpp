@@ -30,8 +30,8 @@ class Difference final : public gate::Finding {
     Index round_;
 };
 
-/// What all workers begin a round with, then the gradients of each, and what each ends it with. Nobody owns
-/// a part of the parameters.
+/// Draws what all workers begin the round with, then the gradients of each, and what each ends with. No
+/// rank owns a part of the parameters.
 std::optional<gate::Drawing> Difference::drawing() const {
     gate::Drawing drawing{"round " + std::to_string(round_ + 1), run_.size, static_cast<int>(run_.workers)};
     drawing.tensors = {{"x", 0, run_.size}};

@@ -1,3 +1,4 @@
+// The report of a case of averaging in which a property does not hold.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace truestep::properties::averaging {
 
-/// What is told and drawn of a case in which a property does not hold: the state after `round`, from 0 on.
+/// The finding, with its drawing: the state after `round`, which counts from 0.
 [[nodiscard]] std::shared_ptr<const gate::Finding>
 difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen, Index round);
 

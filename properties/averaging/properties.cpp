@@ -1,4 +1,4 @@
-// What must always hold of local SGD with averaging: section 11.
+// What must always hold of local SGD with averaging (section 11).
 #include "properties.hpp"
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 using gate::Judged;
 
-/// One case as it is judged.
+/// One case under judgement.
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& judged_case)
@@ -31,7 +31,7 @@ class Trial {
             judged.finding = difference(message, details, run, seen, round);
     }
 
-    /// Bit for bit, after a round. The first difference is the one that is told.
+    /// Compares bit for bit after a round. Only the first difference is reported.
     void compare(Index round, std::size_t rank, const reference::averaging::Vector& expected,
                  const std::string& whose) {
         const auto compared = verify::compare(expected, seen[rank].after[static_cast<std::size_t>(round)],

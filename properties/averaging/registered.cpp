@@ -1,4 +1,4 @@
-// Local SGD with averaging, in the gate's terms: docs/adding-a-system.md.
+// Registers local SGD with averaging with the gate: docs/adding-a-system.md.
 #include <truestep/gate/system.hpp>
 
 #include "candidate.hpp"

@@ -170,8 +170,8 @@ Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner
 
 namespace {
 
-/// Of what is 0 sooner or later: 0. `round` makes the next of it and returns its size, and what is made
-/// is divided by that before the next round.
+/// The factor by which values grow per round in the long run, or 0 if they become 0. `round` makes the next
+/// values, divides them by their size and returns that size.
 template <class Round>
 double growth_of(int rounds, const Round& round) {
     double sum = 0.0;
@@ -180,7 +180,7 @@ double growth_of(int rounds, const Round& round) {
         const double size = round(t);
         if (size == 0.0)
             return 0.0;
-        if (t > rounds / 5) { // what does not last is over
+        if (t > rounds / 5) { // leaves out the transient of the first fifth
             sum += std::log(size);
             ++counted;
         }
@@ -188,7 +188,7 @@ double growth_of(int rounds, const Round& round) {
     return std::exp(sum / counted);
 }
 
-/// Section 15's mean squares A, B, C.
+/// The growth of section 15's mean squares A, B, C.
 double growth_of_squares(const Settings& settings, double p, double q) {
     const double alpha = settings.alpha;
     const double g = settings.gamma;
@@ -222,14 +222,14 @@ double growth(const Settings& settings, int workers) {
         return workers == 2 ? growth_of_squares(settings, 1, 1)
                             : growth_of_squares(settings, n / (n - 1), 1.5 * n / (n - 1));
     std::vector<Graph> graphs;
-    for (Index round = 1; round <= 4; ++round) // periods are of 1 to 4 rounds where there are 16 workers
+    for (Index round = 1; round <= 4; ++round) // with 16 workers a period has 1 to 4 rounds
         graphs.push_back(by_hand::graph_of(settings, round, workers));
     int period = 1;
     while (settings.law != Law::ring && settings.law != Law::complete && (1 << period) < workers)
         ++period;
     std::vector<double> theta(static_cast<std::size_t>(workers));
     for (std::size_t i = 0; i < theta.size(); ++i)
-        theta[i] = std::sin(1.0 + static_cast<double>(i * i)); // some of everything
+        theta[i] = std::sin(1.0 + static_cast<double>(i * i)); // has a part in every mode
     std::vector<double> before = theta;
     return growth_of(1500, [&](int round) {
         const std::vector<double> y = theta;
@@ -247,7 +247,7 @@ double growth(const Settings& settings, int workers) {
             before[i] = moves;
             mean += theta[i] / n;
         }
-        // What all have in common is no disagreement, and stays.
+        // Removes the mean, which is no disagreement and stays.
         double size = 0.0;
         for (std::size_t i = 0; i < theta.size(); ++i) {
             theta[i] -= mean;

@@ -15,7 +15,7 @@ using distributed::Traffic;
 using gate::Group;
 namespace fs = std::filesystem;
 
-/// What a scenario's number of disturbances means. Not the same for all, and not for all the same.
+/// How messages are disturbed under a scenario's number; it differs from rank to rank.
 distributed::PeerDisturbance disturbance(Index late, int rank) {
     distributed::PeerDisturbance result;
     if (late == 0)

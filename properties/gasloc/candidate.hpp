@@ -1,3 +1,4 @@
+// GASLoC's implementations as the gate runs them, and what it records of each worker.
 #pragma once
 
 #include <filesystem>
@@ -16,44 +17,45 @@
 
 namespace truestep::properties::gasloc {
 
-/// What one worker was seen to do in one round.
+/// The recording of one worker in one round.
 struct Seen {
-    State state; ///< after the round; that after a restart stands in `begun`
+    State state; ///< after the round; the one after a restart is in `begun`
     bool skipped = false;
-    std::map<int, std::uint64_t> sent; ///< parameters, by the worker that they went to
+    std::map<int, std::uint64_t> sent; ///< parameters, by receiving worker
 
     void fields(auto& visit) { visit(state, skipped, sent); }
 };
 
-/// Of one worker in a whole run.
+/// The recording of one worker over a whole run.
 struct Life {
-    std::map<Index, Seen> rounds; ///< those that it has ended
-    State begun;                  ///< as it was after a restart
+    std::map<Index, Seen> rounds; ///< the rounds that it completed
+    State begun;                  ///< the state after a restart
     bool restarted = false;
-    Index halted = 0;         ///< in this round, since its model was not finite; 0: it did not
-    Index left_alone = 0;     ///< in this round, since a neighbour did not come
-    std::string reason;       ///< what it said then
+    Index halted = 0;         ///< the round in which it halted as its model was not finite; 0: it did not
+    Index left_alone = 0;     ///< the round in which a neighbour did not come; 0: all came
+    std::string reason;       ///< its message then
     std::string refused;      ///< why it did not begin
-    std::uint64_t others = 0; ///< bytes that were no parameters, after it had begun
+    std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
 
     void fields(auto& visit) {
         visit(rounds, begun, restarted, halted, left_alone, reason, refused, others);
     }
 };
 
-/// How its workers come into being. Both are called on all ranks, and throw truestep::Error where ranks or
-/// settings do not fit. `threads` is the case's, for whoever can share work out.
+/// How the workers of an implementation are made. Both functions are called on all ranks, and throw
+/// truestep::Error where ranks or settings do not fit. `threads` is the case's, for workers that can share
+/// work out.
 struct Subjects {
     Ranked::Start start;
     Ranked::Restart restart; ///< from the last checkpoint in a folder, of any number of workers
-    /// Inner steps and gradients as a worker takes them. Mistakes may be in it.
+    /// Takes a worker's inner steps with their gradients. Known bugs outside the worker are planted here.
     std::function<void(Subject&, const Scenario&, int worker, Index round)> train;
-    /// Peers of the rank's own, where what it sends never comes to the group's. The gate counts around
+    /// The rank's own peers, for ranks whose messages do not go through the group. The gate counts around
     /// them.
     std::shared_ptr<distributed::Peers> peers{};
 };
 
-/// Where it can be run, and on what.
+/// Where an implementation can run, and on what.
 struct Seat {
     verify::LevelKind level = verify::LevelKind::exact; ///< what it claims
     gate::LeftOut left_out{};
@@ -62,7 +64,7 @@ struct Seat {
     int most_workers = std::numeric_limits<int>::max();
 };
 
-/// Which parts of a worker's state can be seen, beside theta.
+/// Which parts of a worker's state are visible, beside theta.
 struct Visible {
     bool before = true;
     bool first_moment = true;
@@ -71,21 +73,23 @@ struct Visible {
     [[nodiscard]] bool all() const { return before && first_moment && second_moment; }
 };
 
-/// Whatever properties are asked of.
+/// Any implementation of GASLoC that properties can judge.
 class Candidate : public gate::Implementation {
   public:
-    /// What each worker did, the same everywhere. Throws where it is none of what may happen.
+    /// The recording of each worker, the same everywhere. Throws where a run ended in a way that is not
+    /// allowed.
     [[nodiscard]] virtual std::vector<Life> run(const Scenario& scenario) const = 0;
     /// Whether all workers are threads of this process.
     [[nodiscard]] virtual bool in_process() const = 0;
     [[nodiscard]] virtual Visible visible() const { return {}; }
 };
 
-/// Workers in C++ that talk through peers.
+/// An implementation in C++ whose workers talk through peers.
 class Workers final : public Candidate {
   public:
     Workers(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group, Seat seat = {});
-    /// Whose ranks have places of their own: each is asked for, on its thread, before its workers are.
+    /// For ranks with places of their own, such as a device each: `subjects` is called on each rank's
+    /// thread, before the rank's workers are made.
     Workers(std::string name, std::function<Subjects(distributed::Peers&)> subjects,
             std::shared_ptr<const gate::Group> group, Seat seat);
 
@@ -111,10 +115,10 @@ class Workers final : public Candidate {
     std::function<Subjects(distributed::Peers&)> subjects_;
     std::shared_ptr<const gate::Group> group_;
     Seat seat_;
-    mutable Index runs_ = 0; ///< each has a folder of its own
+    mutable Index runs_ = 0; ///< numbers the folders, one for each run
 };
 
-/// What trains as it should.
+/// Trains without any known bug.
 void train(Subject& subject, const Scenario& scenario, int worker, Index round);
 
 } // namespace truestep::properties::gasloc

@@ -20,18 +20,18 @@ using Strings = std::vector<std::string>;
 
 constexpr Index most_rounds = 1'000'000;
 
-/// Also none, and one in ten beyond the blocks of kernels.
+/// Mostly small; also 0, and one in ten beyond the blocks of kernels.
 Index size_of(Index drawn) {
     return drawn <= 40 ? drawn : drawn == 41 ? 0 : 200 * (drawn - 41) + 13;
 }
 
-/// Now and then.
+/// 0 in three of four cases.
 rc::Gen<Index> rarely(Index last) {
     return rc::gen::map(from_to<Index>(0, 4 * last),
                         [last](Index drawn) { return drawn > last ? Index{0} : drawn; });
 }
 
-/// What goes together, so that every case that is drawn is one.
+/// Adjusts settings that do not go together, so that every drawn case is valid.
 Case fitting(Case run) {
     if (run.law == Law::hypercube)
         run.workers = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(run.workers)));
@@ -47,7 +47,7 @@ Case fitting(Case run) {
 std::vector<gate::Setting<Case>> settings() {
     const Strings laws{"pairs",     "two_peers", "ring", "exponential",
                        "hypercube", "complete",  "none", "explicit"};
-    // These depend on who meets whom.
+    // These kinds depend on the workers that meet.
     const Strings meetings{"neighbours",
                            "several neighbours",
                            "one that meets nobody",
@@ -117,7 +117,7 @@ std::vector<gate::Setting<Case>> settings() {
 }
 
 void check(const Case& run) {
-    // Of a worker theta, x, a gradient and what it sends.
+    // Each worker holds theta, x, a gradient and a message.
     problem::check_memory(16.0 * static_cast<double>(run.size) * static_cast<double>(run.workers),
                           "such a case");
     check_law(run.law, static_cast<int>(run.workers));
@@ -148,7 +148,7 @@ const gate::CaseSpec<Case>& spec() {
             [](Case& run, const Case&, const gate::Pins& pins) {
                 if (pins.contains("workers"))
                     run.to = 0;
-                // Where both are asked for, the ring stands in.
+                // A ring replaces a hypercube that the pinned numbers of workers do not allow.
                 if (run.law == Law::hypercube &&
                     !(is_power_of_two(run.workers) && (run.to == 0 || is_power_of_two(run.to))))
                     run.law = Law::ring;

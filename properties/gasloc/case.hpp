@@ -1,3 +1,4 @@
+// The cases of GASLoC.
 #pragma once
 
 #include <truestep/gate/case_spec.hpp>
@@ -8,7 +9,7 @@ namespace truestep::properties::gasloc {
 
 using namespace problem::gasloc;
 
-/// A few numbers and words, from which a whole run follows: one line of text.
+/// A few numbers and words from which a whole run follows; written as one line of text.
 struct Case {
     Law law = Law::pairs;
     Inner inner = Inner::sgd;
@@ -16,13 +17,13 @@ struct Case {
     problem::BiasCorrection bias = problem::BiasCorrection::adam;
     problem::DataClass data = problem::DataClass::dyadic;
     Index workers = 1;
-    Index size = 1; ///< parameters; 0 is one, too
+    Index size = 1; ///< parameters; 0 is allowed
     Index rounds = 1;
-    Index steps = 1;   ///< inner ones in a round
+    Index steps = 1;   ///< inner steps in a round
     Index uneven = 0;  ///< 1: up to `steps`, by worker and round; also none
-    Index skip = 0;    ///< a gradient that is not finite in this round, of some worker; 0: in none
-    Index restart = 0; ///< after this round; 0: none
-    Index to = 0;      ///< with so many workers; 0: as many
+    Index skip = 0;    ///< the round in which some worker has a gradient that is not finite; 0: none
+    Index restart = 0; ///< the round after which it restarts; 0: never
+    Index to = 0;      ///< the number of workers after the restart; 0: the same
     Index late = 0;    ///< how messages are disturbed; 0: not at all
     Index threads = 1; ///< of each worker
     Index seed = 1;
@@ -36,9 +37,11 @@ struct Case {
     double epsilon = 0x1p-20;
 };
 
-/// "law=pairs,inner=sgd,...". What has its default is left out, but for law, workers, size and rounds.
+/// The settings of a case, as "law=pairs,inner=sgd,...". Defaults are left out, except for law, workers,
+/// size and rounds.
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
-/// All of it is exact in fp32: sgd, dyadic data and settings, few rounds, weights that are powers of two.
+/// The nearest case in which everything is exact in fp32: sgd, dyadic data and settings, few rounds,
+/// weights that are powers of two.
 [[nodiscard]] Case exact(Case run);
 
 } // namespace truestep::properties::gasloc

@@ -1,4 +1,5 @@
-// Nobody waits for whom it does not need, and nothing depends on when messages come.
+// Properties of waiting: a worker waits only for those it needs, and the time at which messages come
+// changes nothing.
 #include "family.hpp"
 
 #include <algorithm>
@@ -12,14 +13,14 @@ namespace truestep::properties::gasloc {
 
 namespace {
 
-// 11. Whoever does not depend on a worker that is held back goes on.
+// 11. Workers that do not depend on a delayed worker proceed.
 void no_barrier(Trial& trial) {
     Scenario& scenario = trial.scenario;
     const auto seed = static_cast<Index>(scenario.settings.seed);
     const int held = static_cast<int>(seed % scenario.workers);
     const Index from = 1 + seed % scenario.rounds;
     const std::vector<Life> expected = expected_lives(scenario);
-    // The round up to which a worker does not need it.
+    // The round up to which a worker does not need the delayed one.
     std::vector<Index> ahead(static_cast<std::size_t>(scenario.workers), from - 1);
     for (Index round = from; round <= scenario.rounds; ++round) {
         const std::vector<bool> reached = by_hand::light_cone(scenario, held, from, round);
@@ -27,7 +28,7 @@ void no_barrier(Trial& trial) {
             if (!reached[i])
                 ahead[i] = round;
     }
-    // And the last that it begins by then.
+    // The last round that it begins without the delayed one.
     for (std::size_t i = 0; i < ahead.size(); ++i) {
         const Index ended = std::max(expected[i].halted, expected[i].left_alone);
         ahead[i] = std::min({ahead[i] + 1, scenario.rounds, ended > 0 ? ended : scenario.rounds});
@@ -38,7 +39,7 @@ void no_barrier(Trial& trial) {
         begun[static_cast<std::size_t>(worker)] = round;
         if (worker != held || round != from)
             return;
-        // Long enough for a loaded machine; those who wait for this one wait as long.
+        // Ten seconds are enough for a loaded machine, and those who wait for this worker wait as long.
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
         const auto all_ahead = [&] {
             for (std::size_t i = 0; i < ahead.size(); ++i)
@@ -60,7 +61,7 @@ void no_barrier(Trial& trial) {
     trial.as_the_reference(trial.lives);
 }
 
-// 12. When messages come changes no bit.
+// 12. The times at which messages arrive change no bit.
 void delays(Trial& trial) {
     trial.scenario.late = 0;
     const std::vector<Life> punctual = trial.play(trial.scenario);
@@ -77,7 +78,7 @@ std::vector<gate::Property> delay_properties() {
                  no_barrier, {{"several ranks", 60}}, without_restart),
         property(12, "delay", "When messages come changes no bit.", delays, meets(), without_restart)};
     all.front().skipped = [](const gate::Implementation& implementation) -> std::string {
-        // What does not communicate here has left it out for another reason.
+        // An implementation that does not communicate here has left this out for another reason.
         return dynamic_cast<const Candidate&>(implementation).in_process() || !implementation.communicates()
                    ? ""
                    : "only threads can be held back at will; distributed.mpi_held_back shows it of "

@@ -1,5 +1,5 @@
-// The workers of gpu/gasloc as candidates, and the mistakes planted in them: the host's form anywhere, the
-// devices' where there are some.
+// The workers of gpu/gasloc as implementations under test, and the known bugs planted in them: the host's
+// form anywhere, the devices' where there are devices.
 #include "devices.hpp"
 
 #include <array>
@@ -25,7 +25,7 @@ namespace {
 using distributed::Peers;
 using gpu::gasloc::device_mistakes::Mistake;
 
-/// A worker over a backend on a stream, with the peers for it.
+/// A worker over a backend on a stream, with its peers.
 template <class Stream>
 Housed housed(Mistake mistake, const Settings& settings, State state, Peers& ranks, const Stream& stream) {
     auto [peers, backend] = gpu::gasloc::device_mistakes::on_stream(mistake, ranks, stream);
@@ -33,7 +33,7 @@ Housed housed(Mistake mistake, const Settings& settings, State state, Peers& ran
     return {std::move(peers), std::move(worker)};
 }
 
-/// Blocks of another size for another number of threads. Streams of different ranks are early and late with
+/// The block size depends on the number of threads. Streams of different ranks are early and late with
 /// different work.
 gpu::HostStream stream_of(int threads, int rank) {
     constexpr std::array sizes{problem::tunable(256, 64), 64, 32};
@@ -47,7 +47,7 @@ Subjects blocks(Mistake mistake) {
     });
 }
 
-/// All ranks on the first device. With more than one thread asked for, launches go through graphs.
+/// All ranks on the first device. With more than one thread, launches go through graphs.
 Subjects one_device([[maybe_unused]] Mistake mistake) {
 #if defined(TRUESTEP_WITH_CUDA)
     return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int threads) {
@@ -61,7 +61,7 @@ Subjects one_device([[maybe_unused]] Mistake mistake) {
 #endif
 }
 
-/// A device for each rank of this machine.
+/// One device for each rank of this machine.
 Subjects a_device_each([[maybe_unused]] Peers& ranks) {
 #if defined(TRUESTEP_WITH_NCCL)
     const int devices = gpu::availability().devices;

@@ -26,7 +26,7 @@ class Difference final : public gate::Finding {
     Size size() const override { return {run_.size, spec().most_workers(run_), run_.rounds}; }
 
   private:
-    /// A part of every worker's state after a round, or a row of blanks.
+    /// One part of every worker's state after a round; blank where a worker has none.
     using Part = std::vector<float> State::*;
     [[nodiscard]] gate::Lane::Values texts_of(const Life& life, Index round, Part part) const {
         const auto found = life.rounds.find(round);
@@ -55,7 +55,7 @@ class Difference final : public gate::Finding {
     Index round_;
 };
 
-/// Each worker's model before the round, its gradients, and what it ends with, beside the reference.
+/// Draws each worker's model before the round, its gradients, and its result beside the reference's.
 std::optional<gate::Drawing> Difference::drawing() const {
     const int workers = scenario_.workers_in(round_);
     if (lives_.size() < static_cast<std::size_t>(workers) ||

@@ -1,3 +1,4 @@
+// The report of a case of GASLoC in which a property does not hold.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace truestep::properties::gasloc {
 
-/// What is told and drawn of a case in which a property does not hold: the state after `round`.
+/// The finding, with its drawing: the state after `round`.
 [[nodiscard]] std::shared_ptr<const gate::Finding> difference(std::string message, std::string details,
                                                               const Case& run, const Scenario& scenario,
                                                               std::vector<Life> lives, Index round);

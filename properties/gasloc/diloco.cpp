@@ -1,4 +1,4 @@
-// What GASLoC becomes where nobody gossips and where everybody does: its inner optimizer, and DiLoCo.
+// What GASLoC becomes without gossip and with full averaging: its inner optimizer, and DiLoCo.
 #include "family.hpp"
 
 #include <cmath>
@@ -13,7 +13,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// 4. eta = 1, gamma = 0, alpha = 0: the inner optimizer and nothing else, but for theta + (x - theta).
+// 4. With eta = 1, gamma = 0 and alpha = 0 only the inner optimizer is left, except for theta + (x -
+// theta).
 void inner_optimizer(Trial& trial) {
     Settings& settings = trial.scenario.settings;
     settings.eta = 1.0;
@@ -38,7 +39,7 @@ void inner_optimizer(Trial& trial) {
                        " inner steps; it has taken " + std::to_string(now.s);
             });
             for (std::size_t i = 0; i < theta.size(); ++i) {
-                // Two roundings: of x - theta, and of the sum.
+                // There are two roundings: of x - theta, and of the sum.
                 const double x = static_cast<double>(now.x[i]);
                 const double limit =
                     0x1p-23 * (std::abs(x) + std::abs(static_cast<double>(theta[i]))) + 0x1p-148;
@@ -69,14 +70,14 @@ void sums_are_dilocos(Trial& trial) {
         }
 }
 
-// 5. The mean over workers is DiLoCo's, whatever the graph.
+// 5. The mean over workers is DiLoCo's for any graph.
 void mean_is_dilocos(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     if (trial.whole(trial.lives))
         sums_are_dilocos(trial);
 }
 
-// 6. Full averaging, placement gossiped: all workers alike, and DiLoCo's.
+// 6. With full averaging and gossiped placement all workers are alike and equal DiLoCo.
 void full_averaging(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     if (!trial.whole(trial.lives))

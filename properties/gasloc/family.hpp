@@ -8,7 +8,7 @@
 
 #include "trial.hpp"
 
-// What the families of properties share.
+// Declarations that the families of GASLoC's properties share.
 
 namespace truestep::properties::gasloc {
 
@@ -28,19 +28,19 @@ using AtLeast = std::map<std::string, int>;
 [[nodiscard]] Case exact_local(Case run);
 [[nodiscard]] Case without_restart(Case run);
 
-/// The demand on cases of a property that speaks of neighbours.
+/// The kinds of cases that a property about neighbours demands.
 [[nodiscard]] AtLeast meets();
 
-/// `at_rel` is made of a case besides, where an implementation claims no more than REL: all of it exact,
-/// for a property whose two sides are sums of different orders.
+/// Makes a property. Where an implementation claims only REL, `at_rel` changes the case, too: it makes it
+/// exact for a property whose two sides add in different orders.
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
                                       Judge judge, const AtLeast& at_least = {}, Change change = as_it_is,
                                       Change at_rel = as_it_is);
 
-/// What one vector has at a place, of each worker after a round.
+/// The recording of each worker after a round.
 [[nodiscard]] std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers);
 
-/// The message is made where it is told alone: most are not.
+/// Counts one comparison. The message is made only if it is false, since most are true.
 template <class Message>
 void told(Trial& trial, bool ok, Index round, const Message& message) {
     ++trial.judged.counts.compared;

@@ -1,4 +1,4 @@
-// What gossip may do to workers that disagree, and to those that do not.
+// What gossip may do to workers that disagree, and to those that agree.
 #include "family.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// 1. The sum of z is the sum of y. y is what the momentum is made of next time, and z is theta without it.
+// 1. The sum of z is the sum of y. The next momentum is made of y; z is theta without momentum.
 void mean_is_kept(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     if (!trial.whole(trial.lives))
@@ -43,13 +43,13 @@ void mean_is_kept(Trial& trial) {
     }
 }
 
-// 2. A consensus without drift stays as it is.
+// 2. A consensus without drift stays.
 void consensus_stays(Trial& trial) {
     trial.scenario.steps = [](int, Index) { return Index{0}; };
     trial.lives = trial.play(trial.scenario);
     if (!trial.whole(trial.lives))
         return;
-    // -0 + 0 is +0: the sign of a zero may be lost where there is momentum.
+    // -0 + 0 is +0, so with momentum a zero may lose its sign.
     const auto unsigned_zero = [](Floats values) {
         for (float& value : values)
             value += 0.0F;
@@ -63,7 +63,7 @@ void consensus_stays(Trial& trial) {
                 round, worker, "theta", "what all began with, though nothing has drifted");
 }
 
-// 15. Disagreement shrinks as it has to: the linear recursion of the chapter, in double.
+// 15. Disagreement shrinks as the chapter's linear recursion says, computed in double.
 void contraction(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     if (!trial.whole(trial.lives))
@@ -72,7 +72,7 @@ void contraction(Trial& trial) {
     const double alpha = static_cast<double>(static_cast<float>(trial.run.alpha));
     const double gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
     const bool local = trial.run.momentum == Momentum::local;
-    std::vector<Graph> graphs; // of the second round and on
+    std::vector<Graph> graphs; // from the second round on
     for (Index round = 2; round <= trial.run.rounds; ++round)
         graphs.push_back(by_hand::graph_of(trial.scenario.settings, round, trial.scenario.workers));
     for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
@@ -100,7 +100,8 @@ void contraction(Trial& trial) {
                 size = std::max(size, std::abs(theta[worker]));
                 const double seen =
                     static_cast<double>(trial.lives[worker].rounds.at(round).state.theta[i]);
-                // Some ten roundings a round, each passed on at most as the rest is where it is stable.
+                // Each round makes some ten roundings, each passed on at most as disagreement is in a
+                // stable run.
                 const double limit = 0x1p-24 * 40.0 * static_cast<double>(round) * size + 0x1p-140;
                 told(trial, !(std::abs(seen - theta[worker]) > limit), round, [&] {
                     return worker_text(static_cast<int>(worker), round) + " has " + shortest(seen) +
@@ -117,7 +118,7 @@ void drifts_once(Trial& trial) {
     contraction(trial);
 }
 
-/// One drift that makes workers part, then none; stable, and few enough rounds to follow.
+/// One drift that makes workers part, then none. The run is stable and short enough to follow.
 Case drifting_once(Case run) {
     run = without_restart(run);
     run.inner = Inner::sgd;

@@ -1,4 +1,4 @@
-// A round that is skipped, and a restart.
+// Properties of a skipped round and of a restart.
 #include "family.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void skipped(Trial& trial) {
                 return Index{0};
         return static_cast<Index>(gradients.size());
     };
-    // The learning rates of others are what they were.
+    // The other workers keep their learning rates.
     const std::vector<Life> lives = trial.play(without);
     for (std::size_t i = 0; i < lives.size(); ++i)
         for (const auto& entry : lives[i].rounds) {
@@ -69,7 +69,7 @@ void restart_same(Trial& trial) {
         }
 }
 
-/// Sums of other orders are off by a rounding for each worker, of no more than the sum of magnitudes.
+/// Two sums in different orders differ by at most one rounding of the sum of magnitudes for each worker.
 void near_the_mean(Trial& trial, const State& mean, const State& begun, int worker) {
     const Index at = trial.scenario.restart;
     told(trial, mean.s == begun.s && mean.rounds == begun.rounds, at, [&] {
@@ -97,7 +97,7 @@ void near_the_mean(Trial& trial, const State& mean, const State& begun, int work
     }
 }
 
-// 14. With another number all begin with the mean.
+// 14. With another number of workers all begin with the mean.
 void restart_other(Trial& trial) {
     if (!trial.candidate.takes(trial.scenario.to))
         return;
@@ -144,7 +144,8 @@ Case restarted(Case run) {
 
 Case restarted_with_others(Case run) {
     run = restarted(run);
-    // Fewer where there are several: as many as can be had under mpirun, and any law has them.
+    // Takes fewer workers where there are several: they are available under mpirun, and any law allows
+    // them.
     run.to = run.workers > 2 || run.workers == 1 ? 2 : 1;
     return run;
 }

@@ -1,4 +1,4 @@
-// How candidates of GASLoC are trained: section 33.
+// How implementations of GASLoC are trained (section 33).
 #include "learning.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ using Floats = std::vector<float>;
 
 constexpr Index round_steps = 2;
 
-/// Of what a round gives a worker it takes one or none now and then: workers are not all as fast.
+/// The number of inner steps that a worker takes in a round: sometimes one or none, since workers differ in
+/// speed.
 Index taken(int worker, Index round) {
     constexpr Index of[]{0, 2, 2, 2, 1, 2, 2, 2};
     return of[(round + worker) % 8];
@@ -43,7 +44,8 @@ Learning::Setting setting_of_edges() {
     return setting;
 }
 
-/// A worker with three neighbours, one with two, one that meets nobody, and then everybody.
+/// Graphs of four workers: in the first round worker 0 has three neighbours, in the second worker 1 has two
+/// and worker 0 none, and in the third all meet.
 std::vector<Graph> edges() {
     return {{{0, 1, 0.5}, {0, 2, 0.25}, {0, 3, 0.25}},
             {{1, 2, 0.75}, {1, 3, 0.25}},
@@ -71,8 +73,8 @@ Settings settings_of(const Learning::Setting& setting) {
     return settings;
 }
 
-/// Between a worker, which takes a round's gradients at once, and who makes them step by step: all of a
-/// round are the model's at what the worker has become by the end of the last one.
+/// Connects a worker, which takes a round's gradients at once, with the training, which makes them step by
+/// step. All gradients of a round are taken at the worker's parameters at the end of the last one.
 class Rounds {
   public:
     Rounds(const Learning::Lesson& lesson, Live& live)
@@ -118,10 +120,10 @@ class Rounds {
 
     const Learning::Lesson& lesson_;
     Live& live_;
-    std::vector<std::vector<Floats>> gradients_; ///< of the coming round, by worker
+    std::vector<std::vector<Floats>> gradients_; ///< for the coming round, by worker
 };
 
-/// The reference as one of those that are trained.
+/// The reference as one of the trained implementations.
 class ReferenceWorkers final : public Candidate {
   public:
     std::string name() const override { return "reference"; }

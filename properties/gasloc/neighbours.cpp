@@ -1,4 +1,5 @@
-// Who knows of whom: what a worker does and sends reaches its neighbours, and whom they meet in time.
+// Properties of who depends on whom: what a worker does and sends reaches its neighbours, and in time
+// theirs.
 #include "family.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// One worker of a scenario, by itself.
+/// One worker of a scenario without the others.
 Scenario alone(const Scenario& scenario, int worker) {
     Scenario one = scenario;
     one.workers = 1;
@@ -24,7 +25,7 @@ Scenario alone(const Scenario& scenario, int worker) {
     return one;
 }
 
-// 3. alpha = 0 or no edges: as many runs that know nothing of each other.
+// 3. With alpha = 0 or without edges the workers are independent runs.
 void independent(Trial& trial) {
     if (trial.scenario.settings.law != Law::none)
         trial.scenario.settings.alpha = 0.0;
@@ -42,7 +43,7 @@ void independent(Trial& trial) {
     }
 }
 
-// 7. A change at one worker reaches those along the edges, and nobody else.
+// 7. A change at one worker reaches those along the edges, and no others.
 void light_cone(Trial& trial) {
     Scenario& scenario = trial.scenario;
     const auto seed = static_cast<Index>(scenario.settings.seed);
@@ -85,7 +86,7 @@ void light_cone(Trial& trial) {
     }
 }
 
-// 8. Workers under other numbers: the same results under other numbers.
+// 8. Workers with permuted numbers have the same results, permuted.
 void relabelled(Trial& trial) {
     Scenario& scenario = trial.scenario;
     const int last = scenario.workers - 1;
@@ -114,7 +115,7 @@ void relabelled(Trial& trial) {
                            "those under another number");
 }
 
-/// Two neighbours or fewer: sums of three and more have an order.
+/// At most two neighbours, because sums of three or more depend on the order.
 Case few_neighbours(Case run) {
     run = without_restart(run);
     if (run.law == Law::complete || run.law == Law::given || run.law == Law::hypercube)
@@ -124,7 +125,7 @@ Case few_neighbours(Case run) {
     return run;
 }
 
-// 9, 10. y goes to each neighbour of the round, to nobody else, and nothing besides.
+// 9, 10. Each neighbour of the round gets y; nothing else is sent.
 void traffic(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     if (!trial.whole(trial.lives))

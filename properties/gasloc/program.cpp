@@ -1,4 +1,4 @@
-// A program of any language as workers of GASLoC: the messages of docs/program-protocol.md.
+// A program of any language as the workers of GASLoC: the messages of docs/program-protocol.md.
 #include "program.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using gate::Programs;
 using Json = Programs::Json;
 
-/// The parts of a state as they are asked for; theta is what has to be visible.
+/// The parts of a state by the names of the protocol. theta is the one that has to be visible.
 struct View {
     const char* name;
     std::vector<float> State::*part;
@@ -26,7 +26,7 @@ constexpr View theta_view{"parameters", &State::theta};
 constexpr View other_views[]{
     {"before", &State::before}, {"first_moment", &State::m}, {"second_moment", &State::v}};
 
-/// Those that this run has and the program shows.
+/// The parts that this run has and the program shows.
 std::vector<View> views_of(const Settings& settings, const Visible& visible) {
     std::vector<View> views{theta_view};
     if (visible.before)
@@ -57,7 +57,7 @@ Json case_message(const Scenario& scenario, int workers) {
             {"seed", settings.seed}};
 }
 
-/// A scenario on its way through the program's processes.
+/// Runs a scenario on the program's processes.
 class ProgramRounds {
   public:
     ProgramRounds(Programs& programs, const Visible& visible, const Scenario& scenario)
@@ -72,7 +72,7 @@ class ProgramRounds {
     void begin_case(const std::vector<float>& parameters);
     void restart(const fs::path& folder);
     [[nodiscard]] Json round_message(int rank, Index round, const Json& edges);
-    /// False when a worker has ended.
+    /// Returns false when a worker has ended.
     bool make_round(Index round);
     void keep(int rank, Index round, State state, bool skipped);
     void end(int rank, Index round, const Json& answer);
@@ -115,7 +115,7 @@ void ProgramRounds::begin_case(const std::vector<float>& parameters) {
 void ProgramRounds::restart(const fs::path& folder) {
     session_.with_folder("save", folder);
     session_.move_to(scenario_.workers_in(scenario_.restart + 1));
-    // What is restored has to replace it.
+    // Starts from zeros, so that restoring has to replace them.
     begin_case(std::vector<float>(scenario_.start.size(), 0.0F));
     session_.with_folder("restore", folder);
     std::vector<State> begun = look();
@@ -198,7 +198,8 @@ std::vector<State> ProgramRounds::look() {
     return states;
 }
 
-/// Of each property what it looks at beside theta; one that is not here compares what there is.
+/// Whether the property looks at more than the program shows. Beside theta, properties that are not listed
+/// here compare what there is.
 bool lacks(const std::string& property, const Visible& visible) {
     const bool of_before = property == "mean" || property == "contraction";
     const bool of_moments = property == "inner";
@@ -211,7 +212,7 @@ Visible visible_of(const gate::ProgramHello& hello) {
             hello.shows.contains("second_moment")};
 }
 
-/// What the gate cannot see or ask of processes that talk by themselves.
+/// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hello) {
     const Visible visible = visible_of(hello);
     const char* const unseen = "a program's ranks talk by their own means, which the gate does not see";
@@ -220,7 +221,7 @@ void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hell
     hello.left_out.try_emplace("refusal", "a program is given settings that all ranks have alike");
     if (visible.all())
         return;
-    // At REL the next round is judged from all that was seen of this one.
+    // At REL the next round is judged from the whole recorded state of this one.
     const bool exact = hello.level == verify::LevelKind::exact;
     for (const gate::Property& property : properties())
         if (!exact || lacks(property.name, visible))

@@ -1,3 +1,4 @@
+// A program of any language (docs/program-protocol.md) as an implementation of GASLoC.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace truestep::properties::gasloc {
 
-/// A program of any language (docs/program-protocol.md) whose processes are the workers.
+/// The implementation whose workers are the program's processes.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
 

@@ -1,4 +1,4 @@
-// What must always hold of GASLoC: section 17. A file for each family of them.
+// What must always hold of GASLoC (section 17), one file per family.
 #include "properties.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The properties of GASLoC.
 #pragma once
 
 #include <vector>
@@ -6,7 +7,7 @@
 
 namespace truestep::properties::gasloc {
 
-/// Section 17, in its order; the reference comes last.
+/// All properties in the order of section 17; the reference comes last.
 [[nodiscard]] std::vector<gate::Property> properties();
 
 } // namespace truestep::properties::gasloc

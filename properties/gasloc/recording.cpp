@@ -56,7 +56,7 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
         return false;
     const verify::gasloc::Config config = config_of(scenario, rounds);
     auto results = shown(scenario.settings);
-    std::erase_if(results, [&](const auto& shows) { // what a program does not show
+    std::erase_if(results, [&](const auto& shows) { // results that the program does not show
         const State& seen = lives.front().rounds.at(1).state;
         return (seen.*shows.second).size() != seen.theta.size();
     });

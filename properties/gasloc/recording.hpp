@@ -1,3 +1,4 @@
+// Recorded runs of GASLoC as traces.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +12,13 @@
 
 namespace truestep::properties::gasloc {
 
-/// What a worker shows of its state after a round, and the results of a trace that hold it: y or z, by what
-/// its momentum is made of.
+/// Each result of a trace with the part of a worker's state that holds it after a round. The momentum's
+/// base is y or z, depending on the settings.
 [[nodiscard]] std::vector<std::pair<verify::gasloc::Result, std::vector<float> State::*>>
 shown(const Settings& settings);
 
-/// What workers were seen to do, as a trace: the rounds that all have ended. False, and no file, where
-/// there is none, or where the run began again with others.
+/// Writes the recordings as a trace of the rounds that all workers completed. Returns false, without a
+/// file, if there is none or if the run restarted with another number of workers.
 bool record_lives(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
                   const std::vector<Life>& lives);
 

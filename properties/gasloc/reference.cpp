@@ -1,4 +1,4 @@
-// Every bit is the reference's, or within its bound.
+// The property that every bit is the reference's, or every value within its bound.
 #include "family.hpp"
 
 namespace truestep::properties::gasloc {
@@ -7,17 +7,17 @@ namespace {
 
 using gate::Line;
 
-// 16, and all together.
+// 16, and all other rules at once.
 void equals_the_reference(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     trial.as_the_reference(trial.lives);
 }
 
-/// Tried beside the drawn ones.
+/// Larger cases, tried beside the drawn ones.
 std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Pins& pins) {
     if (!pins.empty())
         return {};
-    // Beyond a piece and a thread's share; many workers; a restart half-way; steps beyond 2^16.
+    // Beyond a piece and a thread's share; many workers; a restart half-way; more than 2^16 steps.
     return {"law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,threads=3",
             "law=pairs,inner=adams,data=ties,workers=2,size=65537,rounds=3,gamma=0.25,late=3",
             "law=ring,data=wide,workers=5,size=131072,rounds=2,uneven=1,alpha=0.3,decay=0.1,threads=2",

@@ -1,4 +1,4 @@
-// GASLoC, as the tool has it: with this tree's implementations and the planted mistakes.
+// Registers GASLoC with the tool, with this tree's implementations and the known bugs.
 #include "devices.hpp"
 #include "planted/diagnosis.hpp"
 #include "planted/planted.hpp"

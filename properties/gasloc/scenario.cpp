@@ -9,15 +9,15 @@ namespace truestep::properties::gasloc {
 
 namespace {
 
-/// A number that follows from all three.
+/// Mixes three numbers into one.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     using problem::mix64;
     return mix64(mix64(mix64(a + 0x9e3779b97f4a7c15U) ^ b) ^ c);
 }
 
-/// Graphs with edges of different weights, and workers that meet nobody: what no law has.
+/// Graphs with edges of different weights and with workers that meet no other, which no law makes.
 std::vector<Graph> given_graphs(const Case& run) {
-    // Those of after a restart with fewer workers as well.
+    // They have to fit the smaller number of workers before and after a restart.
     const auto workers = static_cast<int>(run.to > 0 ? std::min(run.workers, run.to) : run.workers);
     std::vector<Graph> graphs(static_cast<std::size_t>(std::min<Index>(run.rounds, 8)));
     for (std::size_t round = 0; round < graphs.size(); ++round)
@@ -72,7 +72,7 @@ Scenario scenario_of(const Case& run) {
     settings.momentum = run.momentum;
     settings.law = run.law;
     settings.seed = seed;
-    settings.allow_unstable = true; // a few rounds of anything have one right answer
+    settings.allow_unstable = true; // a few rounds have one right answer
     if (run.law == Law::given)
         settings.given = given_graphs(run);
     scenario.workers = static_cast<int>(run.workers);
@@ -88,9 +88,9 @@ Scenario scenario_of(const Case& run) {
     };
     scenario.gradient = [run, seed, steps = scenario.steps](int worker, Index round, Index step) {
         Scenario::Floats values(static_cast<std::size_t>(run.size));
-        // Each inner step has gradients of its own.
+        // Each inner step has its own gradients.
         problem::fill_gradient(values, run.data, seed, worker, (round - 1) * 1'000 + step);
-        // In the last step, so that those before it have to be taken back.
+        // In the last step, so that the steps before it have to be undone.
         const auto skipping = static_cast<int>(seed % static_cast<std::uint64_t>(run.workers));
         if (round == run.skip && worker == skipping && run.size > 0 && step == steps(worker, round))
             values[static_cast<std::size_t>(run.size / 2)] = seed % 2 == 0
@@ -98,7 +98,7 @@ Scenario scenario_of(const Case& run) {
                                                                  : std::numeric_limits<float>::quiet_NaN();
         return values;
     };
-    // By powers of two, so that what is exact stays so.
+    // Powers of two, so that exact values stay exact.
     scenario.learning_rate = [run](Index round, Index step) {
         constexpr double factors[]{1.0, 0.5, 2.0};
         return run.lr * factors[(round + 2 * step) % 3];

@@ -1,3 +1,4 @@
+// The run that a case of GASLoC means.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@ namespace truestep::properties::gasloc {
 
 using namespace distributed::gasloc;
 
-/// A whole run: what a case means. Properties change parts of it.
+/// A whole run. Properties change parts of it.
 struct Scenario {
     using Floats = std::vector<float>;
 
@@ -21,29 +22,30 @@ struct Scenario {
     Index size = 1;
     Index rounds = 1;
     Floats start;
-    /// H of a worker in a round; rounds and inner steps count from 1, workers from 0.
+    /// The number H of inner steps of a worker in a round. Rounds and inner steps count from 1, workers
+    /// from 0.
     std::function<Index(int worker, Index round)> steps;
     std::function<Floats(int worker, Index round, Index step)> gradient;
     std::function<double(Index round, Index step)> learning_rate;
-    Index restart = 0; ///< after this round, all from a checkpoint; 0: none
-    int to = 0;        ///< with so many workers
+    Index restart = 0; ///< the round after which all begin from a checkpoint; 0: none
+    int to = 0;        ///< the number of workers after it
     Index late = 0;
     int threads = 1;
-    /// Called by a worker before it begins a round. Not where it is in another process.
+    /// Called by a worker before it begins a round, unless it runs in another process.
     std::function<void(int worker, Index round)> before_round = [](int, Index) {};
-    /// Shown what each worker has become, before the first round (as round 0) and after each, in place of
-    /// its being kept. None: it is kept. Not where it is in another process.
+    /// Called with each worker's state before the first round (as round 0) and after each, instead of
+    /// recording it. Not for workers in another process.
     std::function<void(int worker, Index round, const State&)> watch{};
-    /// What a worker is told that is not what the others are.
+    /// The settings and the start of a worker, which may differ from the others'.
     std::function<Settings(int worker, Settings)> settings_of = [](int, Settings same) { return same; };
     std::function<Floats(int worker, Floats)> start_of = [](int, Floats same) { return same; };
 
-    /// Of a round.
+    /// The number of workers in a round.
     [[nodiscard]] int workers_in(Index round) const {
         return restart > 0 && round > restart && to > 0 ? to : workers;
     }
     [[nodiscard]] Index most_steps(Index round) const;
-    /// Of one worker in one round.
+    /// The gradients of one worker in one round.
     [[nodiscard]] std::vector<Floats> gradients(int worker, Index round) const;
     [[nodiscard]] std::vector<double> learning_rates(Index round) const;
 };

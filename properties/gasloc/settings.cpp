@@ -1,4 +1,4 @@
-// Every setting matters, and those that cannot go well are refused.
+// Every setting has an effect, and impossible settings are refused.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -18,7 +18,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// 17. Each setting matters.
+// 17. Each setting has an effect.
 void settings_matter(Trial& trial) {
     Scenario& scenario = trial.scenario;
     trial.lives = trial.play(scenario);
@@ -41,7 +41,7 @@ void settings_matter(Trial& trial) {
         change(other);
         return other;
     };
-    // One worker alone has no edges, and two always the same.
+    // One worker has no edges, and two always have the same.
     const bool meet = scenario.workers > 1;
     if (meet)
         differs("alpha", with([](Scenario& s) { s.settings.alpha *= 0.75; }));
@@ -49,7 +49,7 @@ void settings_matter(Trial& trial) {
     differs("eta", with([](Scenario& s) { s.settings.eta *= 0.75; }));
     if (scenario.workers > 2)
         differs("seed of the graph", with([](Scenario& s) {
-                    // One that leads to other pairs in the first round.
+                    // A seed that leads to other pairs in the first round.
                     const Graph graph = by_hand::graph_of(s.settings, 1, s.workers);
                     while (by_hand::graph_of(s.settings, 1, s.workers) == graph)
                         ++s.settings.seed;
@@ -102,7 +102,7 @@ Case mattering(Case run) {
     return run;
 }
 
-// 18. What cannot go well does not begin: on any rank, and each says why.
+// 18. An impossible run does not begin on any rank, and each rank gives the reason.
 void refusals(Trial& trial) {
     Scenario& scenario = trial.scenario;
     const int odd = scenario.workers - 1;
@@ -146,7 +146,7 @@ void refusals(Trial& trial) {
                 {rank, "inner"});
         refused(rank + " has another weight decay",
                 of_last([](Settings& s) { s.hyper.weight_decay += 0.5; }), {rank, "weight_decay"});
-        // What some inner optimizers have no use for is compared all the same.
+        // Settings that some inner optimizers do not use are compared all the same.
         const std::vector<std::pair<std::string, void (*)(Settings&)>> others{
             {"beta1", [](Settings& s) { s.hyper.beta1 = s.hyper.beta1 == 0.5 ? 0.25 : 0.5; }},
             {"beta2", [](Settings& s) { s.hyper.beta2 = s.hyper.beta2 == 0.5 ? 0.25 : 0.5; }},
@@ -207,7 +207,7 @@ void refusals(Trial& trial) {
     refused("eta is negative", negative, {"eta"});
 }
 
-/// Whether it begins has to follow from what disagreement would come to.
+/// Whether a run begins has to follow from whether disagreement grows.
 void begins_if_stable(Trial& trial, Settings settings, bool stable) {
     settings.allow_unstable = false;
     Scenario scenario = trial.scenario;
@@ -222,7 +222,7 @@ void begins_if_stable(Trial& trial, Settings settings, bool stable) {
         });
 }
 
-/// The greatest alpha with which disagreement shrinks, from some small one on; 0 if even that is too large.
+/// The greatest alpha with which disagreement shrinks; 0 if even a small one is too large.
 double border_of_alpha(Settings settings, int workers) {
     const auto shrinks = [&](double alpha) {
         settings.alpha = alpha;
@@ -239,7 +239,8 @@ double border_of_alpha(Settings settings, int workers) {
     return good;
 }
 
-// 15, 18. What diverges does not begin, and what does not diverge does: close to the border between them.
+// 15, 18. A run that diverges does not begin, and one that does not diverge does; tried close to the border
+// between them.
 void borders(Trial& trial) {
     const Settings& settings = trial.scenario.settings;
     const int workers = trial.scenario.workers;
@@ -253,13 +254,14 @@ void borders(Trial& trial) {
     for (const double factor : {0.97, 1.03}) {
         near.alpha = border * factor;
         const double growth = by_hand::growth(near, workers);
-        if (border == 0.0 || std::abs(growth - 1.0) < 0.004) // it was followed for so many rounds only
+        if (border == 0.0 || std::abs(growth - 1.0) < 0.004) // growth follows few rounds
             continue;
         trial.judged.kinds.insert(growth < 1.0 ? "just stable" : "just unstable");
         begins_if_stable(trial, near, growth < 1.0);
         if (settings.law != Law::ring && settings.law != Law::complete)
             continue;
-        // The same as a graph that is given, with edges of half the weight; before it one that is stable.
+        // The same with explicit graphs: a stable one, then this one with half the weight on each edge and
+        // twice alpha.
         Settings given = near;
         given.alpha *= 2;
         given.law = Law::given;
@@ -272,7 +274,7 @@ void borders(Trial& trial) {
     }
 }
 
-/// Under a law, and with a start that is short.
+/// Changes the case to one with a law, one parameter and one inner step.
 Case under_a_law(Case run) {
     run = without_restart(run);
     if (run.law == Law::given || run.law == Law::none)

@@ -1,4 +1,4 @@
-// GASLoC's properties in the gate's terms, for whoever's implementations.
+// GASLoC's properties as a gate::System, for any implementations.
 #include <utility>
 
 #include <truestep/gate/gate_main.hpp>

@@ -1,10 +1,11 @@
+// GASLoC as a gate::System.
 #pragma once
 
 #include <truestep/gate/system.hpp>
 
 namespace truestep::properties::gasloc {
 
-/// All that the gate has to be told, but for implementations.
+/// The whole system except for implementations.
 [[nodiscard]] gate::System system_of_properties();
 
 } // namespace truestep::properties::gasloc

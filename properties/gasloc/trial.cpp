@@ -31,7 +31,7 @@ State to_state(const reference::gasloc::WorkerState<float>& worker, Index rounds
             to_floats(worker.v)};
 }
 
-/// Of those that have not ended.
+/// The gradients of the workers that have not ended.
 template <class T>
 std::vector<reference::gasloc::Gradients<T>> gradients_of(const Scenario& scenario, Index round,
                                                           const std::vector<bool>& ended) {
@@ -43,7 +43,7 @@ std::vector<reference::gasloc::Gradients<T>> gradients_of(const Scenario& scenar
     return all;
 }
 
-/// What a worker begins a round with, as it has shown it: no rounding is in it.
+/// The state that a worker showed at the beginning of a round, without any rounding.
 reference::gasloc::WorkerState<Bounded> begun_by(const State& state) {
     reference::gasloc::WorkerState<Bounded> result;
     result.theta = to_vector<Bounded>(state.theta);
@@ -161,7 +161,7 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
                 if (bytes > 0)
                     seen.sent[neighbour.worker] = bytes;
             }
-            // Whoever is left alone does not get as far as to halt.
+            // A worker that was left alone does not get as far as halting.
             if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i)))
                 lives[i].halted = round;
             ended[i] = lives[i].left_alone > 0 || lives[i].halted > 0;
@@ -229,7 +229,7 @@ void Trial::same(const State& expected, const State& actual, Index round, int wo
 
 void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& actual,
                  const std::string& whose) {
-    // By rounds, so that the first difference is the first that was made.
+    // Goes round by round, so that the first difference reported is the earliest.
     for (Index round = 1; round <= scenario.rounds; ++round)
         for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) {
             const int worker = static_cast<int>(i);
@@ -270,7 +270,7 @@ void Trial::as_the_reference(const std::vector<Life>& actual) {
         within_bounds(expected_lives(scenario), actual);
 }
 
-/// Up to the round that one does not end, and by right.
+/// Compares each round with its bounds, up to one that a worker rightly does not complete.
 void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual) {
     reference::gasloc::Reference<Bounded> reference(scenario.settings, scenario.workers,
                                                     to_vector<Bounded>(scenario.start));

@@ -1,3 +1,4 @@
+// The judging of one case of GASLoC.
 #pragma once
 
 #include <memory>
@@ -11,41 +12,42 @@
 
 namespace truestep::properties::gasloc {
 
-/// The right answer, as a run would show it: by the reference.
+/// The right recordings, by the reference.
 [[nodiscard]] std::vector<Life> expected_lives(const Scenario& scenario);
 
-/// One case as it is judged.
+/// One case under judgement.
 class Trial {
   public:
     using Floats = std::vector<float>;
 
     Trial(const gate::Implementation& implementation, const Case& of);
 
-    /// What the implementation makes of a scenario.
+    /// Runs a scenario on the implementation.
     [[nodiscard]] std::vector<Life> play(const Scenario& of) const { return candidate.run(of); }
 
-    /// The first finding is the one that is told.
+    /// Keeps the first finding and drops later ones.
     void violated(Index round, const std::string& message, const std::string& details = "");
-    /// Bit for bit. True if they are the same.
+    /// Compares bit for bit. Returns whether they are the same.
     bool same(const Floats& expected, const Floats& actual, Index round, int worker,
               const std::string& what, const std::string& whose);
-    /// All that a worker holds after a round.
+    /// Compares a worker's whole state after a round.
     void same(const State& expected, const State& actual, Index round, int worker,
               const std::string& whose);
-    /// A whole run beside another, up to how it ended.
+    /// Compares a whole run with another, and how they ended.
     void same(const std::vector<Life>& expected, const std::vector<Life>& actual, const std::string& whose);
-    /// A run of the trial's scenario as the reference has it: to the bit, or each round within the bound on
-    /// rounding of what the worker itself began it with, by what the implementation claims.
+    /// Compares a run of the trial's scenario with the reference, at the level that the implementation
+    /// claims: bit for bit, or each round within the bound on rounding, beginning with the worker's own
+    /// state.
     void as_the_reference(const std::vector<Life>& actual);
     [[nodiscard]] bool is_exact() const { return candidate.level() == verify::LevelKind::exact; }
-    /// That every worker has ended every round.
+    /// Whether every worker has completed every round.
     [[nodiscard]] bool whole(const std::vector<Life>& lives);
     void add(const verify::Comparison& compared);
 
     Case run;
     Scenario scenario;
     const Candidate& candidate;
-    std::vector<Life> lives; ///< of the scenario, once it has been played
+    std::vector<Life> lives; ///< the recording of the scenario, once it has run
     gate::Judged judged;
 
   private:

@@ -1,4 +1,4 @@
-// distributed::gasloc::Worker as the gate asks for it.
+// distributed::gasloc::Worker as an implementation under test.
 #include "workers.hpp"
 
 #include <utility>

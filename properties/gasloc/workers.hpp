@@ -1,3 +1,4 @@
+// Workers of distributed/gasloc as implementations under test.
 #pragma once
 
 #include <functional>
@@ -9,15 +10,15 @@
 
 namespace truestep::properties::gasloc {
 
-/// A worker, and what it lives on, which goes after it.
+/// A worker with the resources that it uses, which are destroyed after it.
 struct Housed {
     std::shared_ptr<void> house;
     std::unique_ptr<Worker> worker;
 };
-/// distributed::gasloc::Worker over any backend, from what it begins with and from its checkpoints.
+/// Workers over any backend, from a state and from their checkpoints.
 [[nodiscard]] Subjects
 subjects_of(const std::function<Housed(const Settings&, State, distributed::Peers&, int threads)>& make);
-/// distributed/gasloc.
+/// The workers of distributed/gasloc on the host.
 [[nodiscard]] Subjects workers();
 
 } // namespace truestep::properties::gasloc

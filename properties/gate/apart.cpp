@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What another process has found.
+/// A finding that another process sent.
 class Told final : public Finding {
   public:
     explicit Told(ordered_json json) : json_(std::move(json)) {}
@@ -75,7 +75,7 @@ Counts counts_of(const ordered_json& json) {
     return {.compared = json[0], .wrong = json[1], .greatest_ulps = json[2], .share_of_limit = json[3]};
 }
 
-/// Each case in a process of its own.
+/// Judges each case in a process of its own.
 class Apart {
   public:
     Apart(double most_seconds, std::string source)
@@ -100,8 +100,8 @@ class Apart {
                     .kinds = answer["kinds"],
                     .counts = counts_of(answer["counts"])};
         }
-        // One that hangs has been waited for long enough: smaller ones, which take less, are not given as
-        // long. The smallest is, at the end.
+        // A case that hangs has been waited for long enough. Smaller cases take less and get less time; the
+        // smallest gets the full time at the end.
         hung_ = hung_ || ended.how.starts_with("took");
         if (hung_)
             limit_ = std::min(most_seconds_, 2.0 + 20.0 * longest_);
@@ -137,7 +137,7 @@ SearchResult search_again(const System& system, const Implementation& implementa
         if (try_case(implementation, property, result.counterexample->line, each, again))
             return result;
     }
-    // Whatever it was that ended the first process, it is not forgotten.
+    // Keeps the failure that ended the first process, even if it does not come again.
     result.counterexample = Counterexample{
         .line = before.line,
         .finding =

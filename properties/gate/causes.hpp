@@ -1,3 +1,4 @@
+// Groups failures that may have one cause.
 #pragma once
 
 #include <map>
@@ -10,12 +11,12 @@
 
 namespace truestep::gate {
 
-/// Which failures may well be one mistake, so that it is told once.
+/// Which failures may be the same bug, so that it is reported once.
 class Causes {
   public:
-    /// Counts a failure of the property and names its cause. What parts from the reference does so at a
-    /// place: phase and result. Whatever else an implementation fails that parts from the reference may
-    /// follow from that, so it has the same cause.
+    /// Counts a failure of the property and names its cause. A difference from the reference has a place as
+    /// its cause: phase and result. Other failures of the same implementation may follow from it, so they
+    /// get the same cause.
     std::string of(const std::string& implementation, const Property& property, bool beside_the_reference,
                    const nlohmann::ordered_json& first) {
         std::string cause = place(property, first);
@@ -28,19 +29,19 @@ class Causes {
         return cause;
     }
 
-    /// And of one implementation.
+    /// How many failures of one implementation have this cause.
     [[nodiscard]] int count_of(const std::string& implementation, const std::string& cause) const {
         const auto found = counts_of_.find({implementation, cause});
         return found == counts_of_.end() ? 0 : found->second;
     }
 
-    /// How many there have been of it.
+    /// How many failures have this cause.
     [[nodiscard]] int count(const std::string& cause) const {
         const auto found = counts_.find(cause);
         return found == counts_.end() ? 0 : found->second;
     }
 
-    /// A line for each cause that was seen more than once.
+    /// One line for each cause that was seen more than once.
     [[nodiscard]] std::string more() const {
         std::string text;
         for (const auto& [cause, count] : counts_)
@@ -62,7 +63,7 @@ class Causes {
         return phase == result ? "first wrong: " + result : "first wrong: " + result + ", phase " + phase;
     }
 
-    std::map<std::string, std::string> root_; ///< of each implementation: where it parted first
+    std::map<std::string, std::string> root_; ///< by implementation: the place where it first differed
     std::map<std::string, int> counts_;
     std::map<std::pair<std::string, std::string>, int> counts_of_;
 };

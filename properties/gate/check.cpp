@@ -15,7 +15,7 @@
 #include "diagnosis.hpp"
 #include "interruption.hpp"
 
-// The matrix, the properties, one case; and what came of them.
+// Runs the matrix, the properties or one case, and reports the results.
 
 namespace truestep::gate {
 
@@ -39,9 +39,9 @@ int Check::run() {
             run_matrix();
         if (!settings_.matrix_only)
             run_properties();
-        // Ranks that are processes already are searched together.
+        // Ranks that are processes already are searched together, and interruptions end them at once: if
+        // each polled for itself, they would part ways.
         const bool forks = group_->name() == "in_process";
-        // Those are ended as before: polled by each for itself, an interruption would part them.
         if (forks)
             tell_what_was_done();
         run_pieces(pieces_, {.at_a_time = forks ? settings_.jobs : 0, .most_seconds = case_seconds()});
@@ -50,7 +50,7 @@ int Check::run() {
     return finish();
 }
 
-/// A gate that sees nothing passes everything.
+/// Without this a gate that detects nothing would pass everything.
 void Check::trust_itself() const {
     std::string unseen;
     for (const std::string& what : system_.unseen())
@@ -60,8 +60,7 @@ void Check::trust_itself() const {
                                "), so its verdicts mean nothing");
 }
 
-/// How many implementations that are put to the test as well it is like: a's, where a is like b and b like
-/// c, are b and c.
+/// The length of the chain of like() among the chosen implementations: for a like b like c it is 2.
 int Check::likenesses(const Implementation& implementation) const {
     const auto other = std::ranges::find_if(
         chosen_, [&](const auto& chosen) { return chosen->name() == implementation.like(); });
@@ -81,7 +80,7 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     options.left_out = left_out(implementation);
     options.schedules = settings_.schedules;
     options.before = [this, &implementation, &property](const Line& line) {
-        // A program may turn out so on the way.
+        // A program may become unavailable during the run.
         if (const std::string why = implementation.unavailable(); !why.empty())
             throw Error("--program: " + why);
         return watch_.goes_on(command(implementation, property, line), line);
@@ -134,12 +133,13 @@ double Check::case_seconds() const {
     return settings_.case_timeout > 0.0 ? settings_.case_timeout : 3.0 * settings_.timeout;
 }
 
-/// "": failing cases are not kept. Else their traces are, for --save or for a guess at what is wrong.
+/// Where the traces of failing cases come from, as they say: for --save, and for the guess at what is
+/// wrong. "": no traces are written.
 std::string Check::source(const Implementation& implementation) const {
     return group_->speaks() ? "truestep check, " + implementation.name() : "";
 }
 
-/// The counterexample's failure, told and kept.
+/// Reports the counterexample's failure and stores its trace.
 ordered_json Check::failure(const Implementation& implementation, const Property& property,
                             const SearchResult& result, const std::string& with) {
     if (!result.counterexample)
@@ -157,7 +157,8 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     const bool beside_the_reference = property.name == system_.reference_property;
     json["cause"] = causes_.of(implementation.name(), property, beside_the_reference, json["first"]);
     json["command"] = command(implementation, property, found);
-    // Once for each cause that an implementation has. Ranks that are processes cannot start others.
+    // The guess is made once per cause and implementation, and not by ranks that are processes, which
+    // cannot start others.
     std::string fits;
     if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process" &&
         interruption() == 0)
@@ -166,7 +167,7 @@ ordered_json Check::failure(const Implementation& implementation, const Property
             fits += (fits.empty() ? "  what may be wrong:\n    " : "    ") + line + "\n";
         }
     if (causes_.count(json["cause"]) > 1) {
-        // Another implementation may be wrong there in its own way: its first case is told as well.
+        // Another implementation may be wrong there in its own way, so its first case is reported, too.
         if (causes_.count_of(implementation.name(), json["cause"]) == 1)
             results_.add_failure("$ " + command(implementation, property, found) + "\n" + fits);
         return json;
@@ -200,7 +201,6 @@ ordered_json finite_or_text(double value) {
     return std::isfinite(value) ? ordered_json(value) : ordered_json("inf");
 }
 
-/// A number where it is one.
 ordered_json setting_json(const std::string& text) {
     auto value = ordered_json::parse(text, nullptr, false);
     return value.is_number() ? value : ordered_json(text);
@@ -258,7 +258,7 @@ std::vector<const Property*> Check::chosen_properties() const {
 void Check::run_properties() {
     for (const auto& implementation : chosen_)
         for (const Property* property : chosen_properties()) {
-            // What can never be asked of it is not told unless somebody asks; what was left out always is.
+            // What can never be asked of it is reported only on request; what was left out always is.
             const std::string says_nothing = property->skipped(*implementation);
             const std::string left = why_not(*property, *implementation, left_out(*implementation));
             const std::string here = implementation->unavailable();

@@ -1,3 +1,4 @@
+// A run of `check`: its settings, and what it does with them.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@
 
 namespace truestep::gate {
 
-/// What `check` was asked for.
+/// The settings of `check` on the command line.
 struct CheckSettings {
     std::string system;
     std::string communicator = "in_process";
     std::vector<std::string> implementations;
     std::optional<int> planted;
-    std::optional<std::string> program; ///< the command
-    std::string name;                   ///< of the program
-    Pins pins;                          ///< what was given
+    std::optional<std::string> program; ///< the command line of the program
+    std::string name;                   ///< the program's name
+    Pins pins;                          ///< the given settings of cases
     std::vector<std::string> properties;
     std::vector<std::string> without;
     bool matrix_only = false;
@@ -43,24 +44,23 @@ struct CheckSettings {
     Schedules schedules;
     double time_budget = 0.0;
     double timeout = 60.0;
-    double case_timeout = 0.0; ///< 0: three times `timeout`, so that a silent rank is named before
+    double case_timeout = 0.0; ///< 0: three times `timeout`, so that the silent rank can be named first
     int jobs = usual_processes();
     std::string save;
     std::string json;
     std::string report;
 };
 
-/// Whether a setting of the system's cases is no option of its own but a key of --set, so that help has a
-/// page: of many the first are options.
+/// Whether a setting of the system's cases is given by --set instead of its own option, so that help fits
+/// on a page: only the first of many settings are options.
 [[nodiscard]] bool goes_by_set(const System& system, const Pin& pin);
 
-/// "EXACT" or "REL".
 [[nodiscard]] std::string level_of(const Implementation& implementation);
 
-/// A run of the gate over the settings, the same on all ranks.
+/// One run of the gate over the settings, the same on all ranks.
 class Check {
   public:
-    /// `invocation`: the program, its subcommand and system, as commands that repeat things begin.
+    /// `invocation`: the program, its subcommand and system, with which the printed commands begin.
     Check(const CheckSettings& settings, const std::vector<System>& systems,
           std::shared_ptr<const Group> group, const std::vector<std::string>& arguments,
           std::string invocation);
@@ -82,7 +82,7 @@ class Check {
     void keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const;
     [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
 
-    // Commands that repeat things.
+    // The commands to repeat things.
     [[nodiscard]] std::string chosen(const Implementation& implementation) const;
     [[nodiscard]] std::string command(const Implementation& implementation) const;
     [[nodiscard]] std::string narrowed(const SearchOptions& options) const;
@@ -91,11 +91,11 @@ class Check {
     [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
                                       const Counterexample& found) const;
 
-    // Searches.
+    // The searches.
     [[nodiscard]] int likenesses(const Implementation& implementation) const;
     [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
                                             int usual, int thorough);
-    /// Finds out later; `told` is called in the order of these.
+    /// Queues a search. The calls of `told` come in the order in which the searches were queued.
     void search_later(const Implementation& implementation, const Property& property,
                       const SearchOptions& options, const std::string& with,
                       std::function<void(const SearchResult&)> told);

@@ -19,7 +19,7 @@ namespace truestep::gate {
 
 namespace {
 
-/// How the process was started, and with which systems.
+/// How the process was started, and the systems that it knows.
 struct Started {
     const std::vector<std::string>& arguments;
     const std::vector<System>& systems;
@@ -31,7 +31,7 @@ std::chrono::milliseconds timeout_of(const CheckSettings& settings) {
         std::chrono::duration<double>(settings.timeout));
 }
 
-/// From here on an error may be of one rank alone, and the others must not wait for it.
+/// From here on an error may occur on one rank only, and the others must not wait for it.
 int run_on_all(Check& check, const Group& group) {
     try {
         const int status = check.run();
@@ -43,20 +43,20 @@ int run_on_all(Check& check, const Group& group) {
     }
 }
 
-/// Every rank is a process of this program, started by mpirun.
+/// Runs as one rank of a job of mpirun.
 int run_mpi(const CheckSettings& settings, const Started& started) {
     int no_arguments = 0;
     char** none = nullptr;
     const distributed::MpiSession session(no_arguments, none);
     const auto group = make_mpi_group(timeout_of(settings), what_is_running);
     try {
-        // All ranks draw rank 0's cases, whatever each was started with.
+        // All ranks draw rank 0's cases, whatever seed each was started with.
         CheckSettings same = settings;
         same.seed = std::stoull(group->told(std::to_string(settings.seed)));
         Check check(same, started.systems, group, started.arguments, started.invocation);
         return run_on_all(check, *group);
     } catch (const Error& error) {
-        // The same on all ranks: of the settings.
+        // All ranks have this error, since it is in the settings.
         if (group->speaks())
             std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, one_line(error.what()).c_str());
         return bad_input;
@@ -69,7 +69,7 @@ int run(const CheckSettings& settings, const Started& started) {
         const int status = Check(settings, started.systems, make_thread_group(timeout_of(settings)),
                                  started.arguments, started.invocation)
                                .run();
-        end_if_interrupted(); // by now its programs are gone
+        end_if_interrupted(); // by now its programs have ended
         return status;
     }
     if (settings.communicator == "mpi")
@@ -77,8 +77,8 @@ int run(const CheckSettings& settings, const Started& started) {
     throw Error("--communicator is '" + settings.communicator + "'; it must be in_process or mpi");
 }
 
-/// The settings of a system's cases: the first are options, the others go by --set, and as options that
-/// help does not show.
+/// Adds the settings of a system's cases. The first are options; the others go by --set, and are options
+/// that help does not show.
 void add_pins(CLI::App& command, Pins& pins, const System& system) {
     command.option_defaults()->group("Settings of " + system.name);
     std::string table;
@@ -116,13 +116,13 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
         ->expected(1, -1);
 }
 
-/// What is put to the test, and by what.
+/// Adds the options for what is checked, and by what.
 void add_checked(CLI::App& command, CheckSettings& settings, const System& system) {
     command.option_defaults()->group("What is checked");
     command
         .add_option("--implementation", settings.implementations, "implementations to check; default: all")
         ->delimiter(',');
-    // A gate of somebody's own has neither our implementations nor planted mistakes.
+    // Your own gate has neither our implementations nor known bugs.
     if (!system.mistakes.empty())
         command.add_option("--planted", settings.planted,
                            "check the implementation with this known bug instead: 1 to " +

@@ -11,7 +11,7 @@
 #include <truestep/report/folder.hpp>
 #include <truestep/verify/level.hpp>
 
-// What was asked for: is it possible, and what follows from it?
+// Checks that what was asked for is possible, and derives what follows from it.
 
 namespace truestep::gate {
 
@@ -78,7 +78,7 @@ void Check::check_one_case() {
                     " workers, more than mpirun has started; start as many with mpirun -n");
 }
 
-/// Now, not after the hours that the run may take.
+/// Checked now, not after the hours that the run may take.
 void Check::check_that_results_can_be_written() const {
     std::string fault;
     if (group_->speaks())
@@ -198,7 +198,7 @@ void Check::choose_pins() {
             if (!group_->takes(number_of_workers(text)))
                 throw Error("--workers has " + text +
                             ", more than mpirun has started; start as many with mpirun -n");
-        // Shrinking leads to the first.
+        // Shrinking leads to the first value.
         std::ranges::sort(workers->second, {}, number_of_workers);
     }
     workers_by_default_ = !pins_.contains("workers") && group_->name() == "mpi";
@@ -214,9 +214,9 @@ void Check::choose_pins() {
         pins_["workers"].push_back(std::to_string(most_workers()));
 }
 
-/// There may be fewer devices than the ranks that are drawn, or than mpirun has started.
+/// Draws fewer ranks where there are fewer devices than usual numbers of ranks, or than mpirun has started.
 void Check::keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const {
-    // By any system's properties: whoever takes as many has no limit that shows.
+    // The most ranks that any system's properties draw: an implementation that takes them has no limit.
     constexpr int most_drawn = 33;
     const bool somebody_said = pins_.contains("workers") && !workers_by_default_;
     if (somebody_said || implementation.takes(workers_by_default_ ? most_workers() : most_drawn))
@@ -278,13 +278,13 @@ int Check::most_workers() const {
     return most;
 }
 
-/// How this machine's ranks are started, with the options that it needs.
+/// The command that starts ranks on this machine, with the options that it needs.
 static std::string launcher() {
     const char* given = std::getenv("TRUESTEP_MPIRUN");
     return given != nullptr && *given != '\0' ? given : "mpirun";
 }
 
-/// What is put to the test, as options.
+/// The options that choose what is tested.
 std::string Check::chosen(const Implementation& implementation) const {
     if (settings_.planted)
         return " --planted " + std::to_string(*settings_.planted);

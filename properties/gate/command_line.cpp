@@ -54,7 +54,7 @@ std::string option_of_another_system(const CLI::App& command, const std::string&
     return names.empty() ? names : option + " is an option of " + names + ": " + example;
 }
 
-/// What is wrong with the usage, beyond what the parser would say.
+/// The usage error, with more help than the parser's.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App& command = parsed_command(app);
     const std::string said = error.what();
@@ -72,8 +72,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return others.empty() ? line + meant(name, options_of(command)) + see : others;
 }
 
-/// The next word has to be a subcommand, where there are any. The parser would only say that one is
-/// missing.
+/// The error if the next word is not a subcommand where one is required. The parser would only say that one
+/// is missing.
 std::string unknown_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
     const auto [within, at] = named_command(app, words);
     std::vector<std::string> names;
@@ -88,7 +88,7 @@ std::string unknown_subcommand(const CLI::App& app, const std::vector<std::strin
            one_line(words[at]) + "'" + meant(words[at], names) + " (there are " + list + ")";
 }
 
-/// Of a list, "[]" is no value.
+/// Shows values as defaults, except for "[]" of an empty list.
 void show_values_as_defaults(CLI::App& app) {
     for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; }))
         if (option->get_default_str() == "[]")
@@ -103,7 +103,7 @@ int parse(CLI::App& app, std::vector<std::string> words, const int& status) {
     show_values_as_defaults(app);
     try {
         words = with_system(app, std::move(words));
-        std::reverse(words.begin() + 1, words.end()); // as the parser wants them
+        std::reverse(words.begin() + 1, words.end()); // the parser expects them in reverse
         app.parse(std::vector<std::string>(words.begin() + 1, words.end()));
     } catch (const CLI::Success& help) {
         return app.exit(help);
@@ -119,8 +119,8 @@ int parse(CLI::App& app, std::vector<std::string> words, const int& status) {
     return status;
 }
 
-/// A file that is opened later must not get the number of a stream that is closed: what is printed would
-/// go into it.
+/// A file opened later must not get the number of a closed standard stream, or printed text would go into
+/// it.
 bool standard_output_is_open() {
     const bool open_ = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -129,7 +129,7 @@ bool standard_output_is_open() {
     return open_;
 }
 
-/// "": it has all that was printed.
+/// Why not all of the output was written; "" if it was.
 std::string output_lost() {
     std::cout.flush();
     const bool failed_before = std::ferror(stdout) != 0 || !std::cout;
@@ -141,7 +141,7 @@ std::string output_lost() {
            "; send it to where there is room";
 }
 
-/// Variables of the environment had another prefix before the project had its name.
+/// Environment variables had another prefix before the project had its name.
 void warn_of_old_names() {
     constexpr std::string_view old = "SCAPE_";
     for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -33,7 +33,7 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
     try {
         if (!finding.save(trace, "truestep check"))
             return {};
-        now_running(command); // the time begins here
+        now_running(command); // the time limit counts from here
         Ended ended;
         const ordered_json lines =
             in_child([&] { return ordered_json(all_lines(system, trace, {step})); }, most_seconds, ended);
@@ -41,7 +41,7 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
         std::filesystem::remove(trace, ignored);
         return lines.is_array() ? lines.get<std::vector<std::string>>() : std::vector<std::string>();
     } catch (const std::exception&) {
-        // A guess must not cost the verdict.
+        // A failed guess must not cost the verdict.
         std::filesystem::remove(trace, ignored);
         return {};
     }

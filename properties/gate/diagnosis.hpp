@@ -1,3 +1,4 @@
+// The guess at the known bug behind a finding.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace truestep::gate {
 
-/// Which known mistakes make what a finding's run shows where it first parts from the reference: one line
-/// each, as System::what_fits has them; none where no run is told. In a process of its own, for so long at
-/// most: a mistake that is tried may crash or hang, which costs the guess and not the gate. `command`
+/// Which known bugs make what a finding's run shows where it first differs from the reference, one line
+/// each, as System::what_fits returns them; none if the run cannot be saved. It runs in its own process
+/// with a time limit: a known bug may crash or hang, which costs the guess and not the gate. `command`
 /// repeats it.
 [[nodiscard]] std::vector<std::string> what_fits(const System& system, const Finding& finding,
                                                  const std::string& command, double most_seconds = 300.0);

@@ -13,12 +13,12 @@ namespace {
 
 struct Fit {
     std::int64_t wrong = 0;     ///< values that are not the right ones
-    std::int64_t explained = 0; ///< of those, which the hypothesis makes
-    std::int64_t spoilt = 0;    ///< values that are right, and with it would not be
-    int rank = -1;              ///< who alone made the mistake; -1: all did
+    std::int64_t explained = 0; ///< wrong values that the known bug makes, too
+    std::int64_t spoilt = 0;    ///< right values that it would make wrong
+    int rank = -1;              ///< the only rank with the bug; -1: all have it
 
     [[nodiscard]] std::int64_t worth() const { return explained - spoilt; }
-    /// One that explains little explains nothing.
+    /// Explaining a minority of the wrong values counts as no explanation.
     [[nodiscard]] bool fits() const { return wrong > 0 && 2 * explained > wrong && spoilt < explained; }
 };
 
@@ -26,7 +26,7 @@ Fit fit_of_vector(const std::vector<std::uint32_t>& recorded, const std::vector<
                   const std::vector<std::uint32_t>& hypothesis) {
     Fit result;
     if (right.size() != recorded.size())
-        return result; // one of them is not known
+        return result; // one of them is not available
     const bool known = hypothesis.size() == recorded.size();
     for (std::size_t at = 0; at < recorded.size(); ++at) {
         const bool wrong = recorded[at] != right[at];
@@ -38,7 +38,7 @@ Fit fit_of_vector(const std::vector<std::uint32_t>& recorded, const std::vector<
     return result;
 }
 
-/// The best of: all ranks made it, or one of them did.
+/// The best fit, with the bug on all ranks or on one.
 Fit best_fit(const Hypotheses& given, const SeenBits& right, const SeenBits& hypothesis) {
     const auto ranks = static_cast<std::size_t>(given.ranks);
     Fit all;
@@ -114,8 +114,8 @@ std::vector<Explanation> explanations(const Hypotheses& given) {
 }
 
 std::int64_t most_parameters_to_try(std::int64_t rank_steps) {
-    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
-    // seconds.
+    // A hundred known bugs take seconds, each with so many values times steps, and so many meetings of
+    // ranks.
     constexpr std::int64_t most_values = 2'000'000;
     constexpr std::int64_t most_meetings = 3000;
     return rank_steps <= most_meetings ? most_values / std::max<std::int64_t>(1, rank_steps) : 0;

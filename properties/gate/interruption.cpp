@@ -20,14 +20,15 @@ using Handler = void (*)(int);
 
 constexpr std::array interrupting{SIGINT, SIGTERM, SIGHUP};
 
-/// `timeout` sends its signal twice, and a terminal that is closed two different ones: that is one wish.
+/// `timeout` sends its signal twice, and a closed terminal sends two different ones. Within this time they
+/// count as one.
 constexpr std::int64_t one_wish_milliseconds = 200;
-/// For a case to end, and for what a search has found until then to come.
+/// Time for a case to end, and for the result of a search to arrive.
 constexpr std::int64_t patience_milliseconds = 2000;
-/// For work that is done in this process, which nobody can end but with it.
+/// Time for work in this process, which cannot be ended alone.
 constexpr unsigned seconds_for_work_here = 10;
 
-/// In shared memory: searches in processes of their own end themselves by it.
+/// In shared memory, so that searches in other processes can end themselves.
 struct Noted {
     std::atomic<int> signal;
     std::atomic<std::int64_t> when;
@@ -48,7 +49,7 @@ void end_at_once(int signal) {
 }
 
 void note(int signal) {
-    const int kept = errno; // of whoever was at work
+    const int kept = errno; // the interrupted code may need it
     std::int64_t never = 0;
     if (noted->when.compare_exchange_strong(never, now_in_milliseconds())) {
         noted->signal = signal;
@@ -64,7 +65,7 @@ void give_up(int /*alarm*/) {
     end_at_once(noted->signal);
 }
 
-/// Not SIG_IGN, which a program would inherit.
+/// Not SIG_IGN, which programs would inherit.
 void take_no_notice(int /*signal*/) {}
 
 } // namespace

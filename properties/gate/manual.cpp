@@ -12,7 +12,7 @@ namespace truestep::gate {
 
 namespace {
 
-/// Those that help shows.
+/// The options that help shows.
 std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
     return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
@@ -26,7 +26,7 @@ bool takes_value(const CLI::Option& option) {
     return option.get_items_expected_max() > 0;
 }
 
-/// Text that troff takes as it stands.
+/// The text escaped for troff.
 std::string in_roff(const std::string& text) {
     std::string result;
     bool line_begins = true;
@@ -51,7 +51,7 @@ std::string in_roff(const std::string& text) {
     return result;
 }
 
-/// Whether the command of the first system has the same option, where it has been described.
+/// Whether the command of the first system has the same option, which is then described there.
 bool is_of_first_system(const CLI::App& app, const CLI::Option& option) {
     const CLI::App* first = app.get_parent() == nullptr ? nullptr : default_command(*app.get_parent());
     if (first == nullptr || first == &app)
@@ -74,13 +74,13 @@ std::string options_of_manual(const CLI::App& app) {
     return roff;
 }
 
-/// The examples keep their lines.
+/// The footer with its lines kept, since it holds examples.
 std::string footer_of(const CLI::App& app) {
     const std::string footer = app.get_footer();
     return footer.empty() ? footer : ".PP\n.nf\n" + in_roff(footer) + "\n.fi\n";
 }
 
-/// One branch of the completion's `case`: what may stand behind these subcommands.
+/// One branch of the completion's `case`: the words that may follow these subcommands.
 std::string branch_of(const CLI::App& app, const std::string& path) {
     std::string words;
     for (const CLI::App* command : subcommands_of(app))

@@ -9,7 +9,7 @@ namespace truestep::gate {
 
 namespace {
 
-/// Letters to change, add, drop, or swap with their neighbour until one is the other.
+/// The edit distance: letters to change, add, drop, or swap with their neighbour.
 std::size_t distance(std::string_view one, std::string_view two) {
     std::vector<std::size_t> before_last;
     std::vector<std::size_t> last(two.size() + 1);

@@ -13,7 +13,7 @@ using distributed::Traffic;
 
 class MpiGroup final : public Group {
   public:
-    /// Ranks that have no part in a run wait on the world's communicator for as long as it takes.
+    /// Ranks without a part in a run wait on the world's communicator as long as it takes.
     MpiGroup(std::chrono::milliseconds timeout, std::function<std::string()> doing)
         : options_{timeout}, doing_(std::move(doing)),
           world_(distributed::make_mpi_communicator({std::chrono::hours(24)})) {}
@@ -35,7 +35,7 @@ class MpiGroup final : public Group {
 
     void run_peers(int workers, const PeerWork& work) const override {
         on_first(workers, [&](MPI_Comm ranks) {
-            // That a worker ends, and others for want of it, is something that cases ask for.
+            // Some cases have a worker end, and others that need it; the job must go on.
             distributed::MpiOptions options = options_;
             options.ends_job = false;
             const auto peers = distributed::make_mpi_peers(ranks, options);

@@ -1,4 +1,4 @@
-// What stands in the place of mpi_group.cpp where MPI was not found when this was built.
+// Replaces mpi_group.cpp in a build without MPI.
 #include <truestep/gate/group.hpp>
 
 #include <truestep/distributed/mpi.hpp>
@@ -8,7 +8,7 @@ namespace truestep::gate {
 
 std::shared_ptr<const Group> make_mpi_group(std::chrono::milliseconds timeout,
                                             std::function<std::string()>) {
-    static_cast<void>(distributed::make_mpi_communicator({timeout})); // says what is missing
+    static_cast<void>(distributed::make_mpi_communicator({timeout})); // throws, naming what is missing
     throw Error("communicator mpi: built without MPI");
 }
 

@@ -1,3 +1,4 @@
+// An estimate of the remaining time.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +7,10 @@
 
 namespace truestep::gate {
 
-/// How long the rest of a run takes, by what has been done of it.
+/// How long the rest of a run takes, by the pieces done so far.
 class Pace {
   public:
-    /// A search of that implementation is to come.
+    /// Announces a search of that implementation.
     void expect(const std::string& of) {
         ++all_;
         ++kinds_[of].to_come;
@@ -27,8 +28,8 @@ class Pace {
     [[nodiscard]] int all() const { return all_; }
     [[nodiscard]] int done() const { return done_; }
 
-    /// Implementations differ by more than what is asked of them: one that has not begun is taken to be as
-    /// slow as the slowest, so that the end comes sooner than was said rather than later.
+    /// Implementations differ in speed by more than searches do. One that has not begun counts as the
+    /// slowest, so that the run ends sooner than estimated rather than later.
     [[nodiscard]] double left(double elapsed) const {
         double slowest = 0.0;
         for (const auto& [name, kind] : kinds_)
@@ -51,7 +52,7 @@ class Pace {
     std::map<std::string, Kind> kinds_;
     int all_ = 0;
     int done_ = 0;
-    double worked_ = 0.0; ///< by all processes
+    double worked_ = 0.0; ///< by all processes together
 };
 
 } // namespace truestep::gate

@@ -31,16 +31,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A process at work on something. It goes when this does.
+/// A child process at work. Its process ends when this object does.
 class Child {
   public:
     Child(const std::function<ordered_json()>& work, Running& running) : running_(running) {
         std::array<int, 2> ends{};
         if (pipe(ends.data()) != 0)
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
-        std::fflush(nullptr); // or it would be written twice
+        std::fflush(nullptr); // or both processes would write it
         const pid_t parent = getpid();
-        // A signal that comes to both is the parent's to note, and waits until the child has left it to it.
+        // A signal that comes to both is the parent's to note, so it is blocked until the child has left it
+        // to the parent.
         sigset_t held;
         sigset_t before;
         sigemptyset(&held);
@@ -61,7 +62,7 @@ class Child {
             close(ends[0]);
             answer(work, ends[1]);
         }
-        if (&running_ != mine()) // else the one that is told of there has started this process
+        if (&running_ != mine()) // in its own entry the parent sets it
             running_.process = std::max<pid_t>(process_, 0);
         close(ends[1]);
         answers_ = ends[0];
@@ -82,7 +83,8 @@ class Child {
 
     [[nodiscard]] pollfd awaited() const { return {.fd = answers_, .events = POLLIN, .revents = 0}; }
 
-    /// Reads what is there, and ends it if its case takes too long. True when it has ended.
+    /// Reads the available bytes, and ends the process if its case takes too long. Returns whether it has
+    /// ended.
     bool has_ended(bool something_is_there, double most_seconds) {
         if (something_is_there) {
             std::array<std::uint8_t, 65536> some{};
@@ -104,11 +106,11 @@ class Child {
         return false;
     }
 
-    /// After its end. Null if it has given none.
+    /// The answer, once the process has ended; null if it gave none.
     ordered_json answer(Ended& ended) {
         const int status = reap();
         if (late_.empty() && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS) {
-            // What calls exit(0) has not answered.
+            // A process that calls exit(0) has not answered.
             ordered_json said = ordered_json::from_cbor(bytes_, true, false);
             if (said.contains("answer"))
                 return std::move(said["answer"]);
@@ -145,12 +147,12 @@ class Child {
             written += count > 0 ? static_cast<std::size_t>(count) : 0;
         }
         std::fflush(nullptr);
-        _exit(EXIT_SUCCESS); // not exit: what static objects would remove is the parent's
+        _exit(EXIT_SUCCESS); // not exit: static objects would remove what the parent owns
     }
 
     int reap() {
         if (&running_ != mine())
-            running_.process = 0; // before its number can be another's
+            running_.process = 0; // before the id can be reused
         int status = 0;
         while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
         }
@@ -165,10 +167,10 @@ class Child {
     std::vector<std::uint8_t> bytes_;
 };
 
-/// How long a wait for answers goes on before somebody looks at the clock.
+/// How long to wait for answers before looking at the clock.
 constexpr int look_every_milliseconds = 100;
 
-/// The pieces of a run, some of them in processes, told in their order.
+/// Runs pieces, some of them in processes, and reports them in order.
 class Run {
   public:
     Run(const std::vector<Piece>& pieces, const ProcessOptions& options)
@@ -181,7 +183,7 @@ class Run {
                 wait();
             for (; told_ < next_ && answers_[told_]; ++told_) {
                 pieces_[told_].told(*answers_[told_]);
-                answers_[told_] = ordered_json(); // of which a failure's can be long
+                answers_[told_] = ordered_json(); // frees it: a failure's can be long
             }
         }
     }
@@ -199,8 +201,8 @@ class Run {
             if (!piece.work || interruption() != 0) {
                 answers_[next_] = ordered_json();
             } else if (piece.here || options_.at_a_time == 0) {
-                // What follows may depend on nothing, but what is told has an order, and a context of a
-                // device that was made meanwhile would be forked.
+                // Waits for the others: answers are reported in order, and a later fork must not copy a
+                // device's context that this piece may make.
                 if (!active_.empty())
                     return;
                 answers_[next_] = piece.work({});
@@ -232,7 +234,7 @@ class Run {
             awaited.push_back(active.child->awaited());
         poll(awaited.data(), awaited.size(), look_every_milliseconds);
         for (std::size_t i = active_.size(); i-- > 0;) {
-            // A second time it ends late cases itself.
+            // The second process ends late cases itself.
             const double grace = before_[active_[i].piece].how.empty() ? 0.0 : 60.0;
             if (active_[i].child->has_ended(awaited[i].revents != 0, options_.most_seconds + grace))
                 end(i);
@@ -259,7 +261,7 @@ class Run {
     const std::vector<Piece>& pieces_;
     const ProcessOptions& options_;
     std::vector<std::optional<ordered_json>> answers_;
-    std::vector<Ended> before_; ///< of each piece: how its first process ended, if it gave no answer
+    std::vector<Ended> before_; ///< by piece: how its first process ended, if it gave no answer
     std::vector<Active> active_;
     std::size_t next_ = 0;
     std::size_t told_ = 0;

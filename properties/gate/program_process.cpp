@@ -23,7 +23,7 @@ namespace truestep::gate {
 
 namespace {
 
-/// The process groups that are there, for a signal handler. A slot is 0 or a group.
+/// The running process groups, for a signal handler. A slot holds 0 or a group.
 std::array<std::atomic<pid_t>, 512> groups{};
 
 void remember(pid_t group) {
@@ -48,7 +48,7 @@ void close_end(int& end) {
     end = -1;
 }
 
-/// Two ends, none of which any other process inherits.
+/// A pipe whose ends no other process inherits.
 std::array<int, 2> ends_of_a_pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -60,7 +60,8 @@ void never_wait(int end) {
     fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK);
 }
 
-/// Appends what is there, though not all of what somebody writes without end. False at its end.
+/// Appends the available bytes, at most 2 MiB at a time, since a program may write without end. Returns
+/// false at the end of the input.
 bool read_from(int end, std::string& to) {
     std::array<char, 65536> some{};
     for (int times = 0; times < 32; ++times) {
@@ -79,12 +80,12 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     std::vector<char*> all;
     all.reserve(texts.size() + 1);
     for (const std::string& text : texts)
-        all.push_back(const_cast<char*>(text.c_str())); // which execvpe does not write to
+        all.push_back(const_cast<char*>(text.c_str())); // execvpe does not write to it
     all.push_back(nullptr);
     return all;
 }
 
-/// Ours, with those in the place of what had their names.
+/// Our environment, with the added variables replacing those of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
     std::vector<std::string> all = added;
     for (char** ours = environ; *ours != nullptr; ++ours) {
@@ -140,7 +141,7 @@ void ProgramProcess::start(const std::vector<std::string>& words,
     const std::vector<std::string> whole = environment_with(environment);
     const std::vector<char*> arguments = pointers(words);
     const std::vector<char*> variables = pointers(whole);
-    // A socket, since writing to one whose reader is gone can be had without a signal.
+    // A socket, since it can report a missing reader without a signal.
     std::array<int, 2> input{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input.data()) != 0)
         throw Error(std::string("--program: no socket to a process: ") + std::strerror(errno));
@@ -173,7 +174,7 @@ void ProgramProcess::start(const std::vector<std::string>& words,
     close_end(fate[1]);
     int fault = process_ < 0 ? no_process : 0;
     if (process_ > 0) {
-        setpgid(process_, process_); // whoever comes first
+        setpgid(process_, process_); // in both processes, so that the order does not matter
         remember(process_);
         while (read(fate[0], &fault, sizeof fault) < 0 && errno == EINTR) {
         }
@@ -195,9 +196,9 @@ ProgramProcess::~ProgramProcess() {
 
 void ProgramProcess::close_all() {
     if (process_ > 0) {
-        kill(-process_, SIGKILL); // with all that it has started
+        kill(-process_, SIGKILL); // with all its children
         kill(process_, SIGKILL);
-        forget(process_); // before its number can be another's
+        forget(process_); // before the id can be reused
         while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
@@ -220,7 +221,7 @@ void ProgramProcess::work() {
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
-            close_end(in_); // it does not listen; what follows from that is told by its output
+            close_end(in_); // it does not listen; its output shows what follows
     }
     if (out_ >= 0 && !read_from(out_, output_))
         close_end(out_);
@@ -268,7 +269,7 @@ std::vector<std::string> ProgramProcess::last_lines(std::size_t most) {
 
 namespace {
 
-/// How a process ended, if it has. It is left to be waited for, so that its number stays its own.
+/// How a process ended, if it has. It is not reaped, so that its id is not reused.
 siginfo_t state_of(pid_t process) {
     siginfo_t info{};
     waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT);

@@ -1,3 +1,4 @@
+// One process of a program under test.
 #pragma once
 
 #include <optional>
@@ -13,11 +14,11 @@ namespace truestep::gate {
 /// only a shell can do.
 [[nodiscard]] std::vector<std::string> words_of(const std::string& command);
 
-/// What a program has written, as it goes into a message: one line of ASCII, whatever it was.
+/// A program's output as it goes into a message: one line of ASCII.
 [[nodiscard]] std::string plain_line(std::string text);
 
-/// One process of a program, in a process group of its own, which ends when this does. It never waits: who
-/// uses it polls.
+/// One process of a program, in a process group of its own, which ends when this object does. It never
+/// waits; its user polls.
 class ProgramProcess {
   public:
     /// Throws truestep::Error if it cannot be started.
@@ -26,25 +27,25 @@ class ProgramProcess {
     ProgramProcess(const ProgramProcess&) = delete;
     ProgramProcess& operator=(const ProgramProcess&) = delete;
 
-    /// Puts a line into its input, as far as that takes it, and the rest later.
+    /// Sends a line: now what its input takes, and the rest later.
     void send(const std::string& line);
-    /// Takes what has come on its output and its errors, and sends what is left.
+    /// Reads the available output and errors, and sends what is left to send.
     void work();
-    /// Whatever may happen next, for poll().
+    /// Adds the events to wait for, for poll().
     void add_to(std::vector<pollfd>& awaited) const;
 
-    /// The first whole line that has come.
+    /// The first complete line, removed from the output.
     [[nodiscard]] std::optional<std::string> take_line();
-    /// What has come and was not taken.
+    /// The output that was not taken.
     [[nodiscard]] const std::string& left() const { return output_; }
     [[nodiscard]] bool output_is_closed() const { return out_ < 0; }
-    /// The last lines that it wrote to its standard error, without empty ones.
+    /// The last non-empty lines of its standard error.
     [[nodiscard]] std::vector<std::string> last_lines(std::size_t most);
     /// How it ended: "ended with status 3", "was killed (Segmentation fault)"; "" if it has not within a
     /// second.
     [[nodiscard]] std::string end() const;
 
-    /// No more comes: a program that reads its input ends of itself.
+    /// Closes its input, at which a program that reads it ends by itself.
     void close_input();
     [[nodiscard]] bool has_ended() const;
 
@@ -61,7 +62,7 @@ class ProgramProcess {
     std::string complaints_;
 };
 
-/// Ends all of them. From a signal handler.
+/// Ends all programs. Safe in a signal handler.
 void kill_programs();
 
 } // namespace truestep::gate

@@ -22,12 +22,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// For an interruption.
+/// How often a wait for answers looks for an interruption.
 constexpr double look_every_seconds = 0.25;
-/// No answer is longer than this.
+/// The longest answer.
 constexpr std::size_t most_characters = std::size_t{1} << 20U;
 
-/// A port of this host that nobody has now.
+/// A free port of this host.
 int free_port() {
     const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -97,7 +97,7 @@ std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
     return answers_of(all, expected, seconds);
 }
 
-/// Looks at no other's process, which another thread may ask meanwhile.
+/// Uses only the processes of the asked ranks, since other threads may ask others meanwhile.
 std::vector<Programs::Json> Programs::World::answers_of(const std::vector<std::size_t>& asked,
                                                         const std::vector<std::string>& expected,
                                                         double seconds) {
@@ -186,7 +186,7 @@ std::string Programs::World::whole_failure() {
     return first;
 }
 
-/// What comes while nothing was asked would be taken for the next answer.
+/// Fails if a rank wrote without a question: it would be taken for the next answer.
 void Programs::World::expect_silence(std::size_t rank) {
     ranks_[rank]->work();
     if (!ranks_[rank]->left().empty())
@@ -226,7 +226,7 @@ std::string Programs::World::story(std::size_t rank, const std::string& what) {
 
 std::string Programs::World::last_lines() {
     constexpr std::size_t most = 10;
-    // Those that ended say more than those that were waiting for them.
+    // Ranks that ended say more than ranks that were waiting for them.
     for (const bool ended : {true, false})
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             if (ranks_[rank]->output_is_closed() != ended)
@@ -245,7 +245,8 @@ void Programs::World::fail(int rank, const std::string& what) {
     throw ProgramFailed(story(static_cast<std::size_t>(rank), what));
 }
 
-/// Those that follow another's end are told with it: which was the first is not known.
+/// Throws if any of the asked ranks has ended. It names all that have, since it is not known which was the
+/// first.
 void Programs::World::fail_for_the_ended(const std::vector<std::size_t>& asked,
                                          const std::vector<bool>& answered) {
     std::string told;

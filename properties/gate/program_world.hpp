@@ -1,3 +1,4 @@
+// The processes of one number of ranks.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace truestep::gate {
 /// The processes of so many ranks that know of each other, and their folder.
 class Programs::World {
   public:
-    /// Starts them. Throws truestep::Error if that cannot be done.
+    /// Starts the processes. Throws truestep::Error if that fails.
     World(const std::vector<std::string>& words, std::filesystem::path folder, int workers);
     ~World();
     World(const World&) = delete;
@@ -26,20 +27,20 @@ class Programs::World {
     [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
     [[nodiscard]] const Json& greeted() const { return greeted_; }
     void greet(const Json& greeting, double seconds);
-    /// Throws ProgramFailed, and is then of no use any more.
+    /// Throws ProgramFailed, after which this world must not be used.
     std::vector<Json> ask(std::vector<Json> messages, const std::vector<std::string>& expected,
                           double seconds);
-    /// One rank alone, by a thread of its own (programs.hpp).
+    /// Asks one rank, in its own thread (programs.hpp).
     Json ask_one(std::size_t rank, Json message, const std::string& expected, double seconds);
     void give_up(const std::string& why);
-    /// What the first of those has failed of, or "".
+    /// Why the first question failed, or "".
     [[nodiscard]] std::string failure() const;
-    /// The same when no thread asks any more: of those that have ended all are told.
+    /// The same when no thread asks any more: it names all ranks that have ended.
     [[nodiscard]] std::string whole_failure();
     [[noreturn]] void fail(int rank, const std::string& what);
-    /// What one of the ranks has written to its standard error, for a person.
+    /// The end of some rank's standard error, for a person.
     [[nodiscard]] std::string last_lines();
-    /// Tells them that nothing more comes.
+    /// Closes their inputs.
     void dismiss();
     [[nodiscard]] bool has_ended() const;
 
@@ -52,7 +53,7 @@ class Programs::World {
                                  const std::vector<std::string>& expected, double seconds);
     Json checked(std::size_t rank, const std::string& line, const std::vector<std::string>& expected);
     [[nodiscard]] std::string story(std::size_t rank, const std::string& what);
-    /// Where any has.
+    /// Throws if any has.
     void fail_for_the_ended(const std::vector<std::size_t>& asked, const std::vector<bool>& answered);
     [[noreturn]] void fail_for_the_silent(const std::vector<std::size_t>& asked,
                                           const std::vector<bool>& answered, double seconds);
@@ -64,7 +65,7 @@ class Programs::World {
         std::uint64_t id = 0;
         std::string asked{}; ///< ", asked for 'step'"
     };
-    std::vector<Question> questions_; ///< of each rank the last
+    std::vector<Question> questions_; ///< by rank: the last one
     mutable std::mutex mutex_;
     std::string failure_;
 };

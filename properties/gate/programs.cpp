@@ -16,9 +16,9 @@ namespace truestep::gate {
 
 namespace {
 
-/// Processes that are kept for a later case, more where one case needs more.
+/// The most processes that are kept for later cases; a single case may need more.
 constexpr int most_kept = 64;
-/// An interpreter with its libraries takes its time to start, most of all beside others.
+/// An interpreter and its libraries start slowly, most of all several at a time.
 double seconds_to_start(int workers) {
     return 60.0 + 5.0 * workers;
 }
@@ -64,18 +64,19 @@ Programs::World& Programs::world(int workers) {
     return *worlds_.back();
 }
 
-/// Each case would start the program again, and each smaller one: that takes minutes, and says no more.
+/// Gives up after several failed starts: each further case, and each smaller one, would start the program
+/// again, which takes minutes and shows nothing new.
 void Programs::note_failed_start(World& world, const std::string& why) {
     constexpr int most = 3;
     if (++failed_starts_ < most || patience_is_over())
         return;
     Progress::clear();
-    std::fputs(world.last_lines().c_str(), stderr); // an error is one line
+    std::fputs(world.last_lines().c_str(), stderr); // separate, since an error is one line
     gave_up_ = std::to_string(most) + " starts of its ranks in a row have failed, the last so: " + why +
                "; mend that, or name with --workers how many ranks do start";
 }
 
-/// Those that have not been asked for longest go.
+/// Ends the least recently asked worlds.
 void Programs::make_room(int workers) {
     int kept = 0;
     for (const auto& world : worlds_)

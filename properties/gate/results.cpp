@@ -32,7 +32,7 @@ std::string with_reason(const ordered_json& row) {
     return row["status"].get<std::string>() + (reason.empty() ? "" : ": " + reason);
 }
 
-/// A setting as the table shows it: numbers as short as they can be read back.
+/// A setting as the table shows it: the shortest text that reads back as the same number.
 std::string setting_text(const ordered_json& value) {
     return value.is_string()           ? value.get<std::string>()
            : value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
@@ -126,7 +126,7 @@ Watch::Watch(double seconds, std::function<bool(bool)> any) : limit_(seconds), a
 
 bool Watch::goes_on(const std::string& command, const std::string& line) {
     now_running(command, line);
-    // Nobody notes interruptions of ranks that are processes, which would part by them.
+    // Ranks that are processes do not note interruptions, which would make them part ways.
     if (interruption() != 0)
         return false;
     return limit_ <= 0.0 || !any_(seconds() > limit_);
@@ -142,7 +142,7 @@ Verdict judge(const System& system, const Property& property, const SearchResult
         return {Status::failed, ""};
     if (result.cases == 0)
         return {Status::skipped, result.interrupted ? "interrupted" : "the time budget was used up before"};
-    const int asked = result.drawn > 0 ? result.drawn : result.cases; // of a single case none is drawn
+    const int asked = result.drawn > 0 ? result.drawn : result.cases; // a single given case is not drawn
     for (const auto& [kind, count] : result.kinds)
         if (kind.starts_with(nothing_said) && count == asked)
             return {Status::skipped, kind.substr(nothing_said.size())};

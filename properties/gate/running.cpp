@@ -18,7 +18,7 @@
 #include "program_process.hpp"
 #include "scratch.hpp"
 
-// What is being done, and who is told of it when this process is ended.
+// What processes are doing, and what they print if they are ended.
 
 namespace truestep::gate {
 
@@ -46,7 +46,7 @@ void begin(Running& running) {
 
 namespace {
 
-/// Or they would write on into a folder that is being removed.
+/// Ends the children, which would write on into a folder that is being removed.
 void kill_children() {
     for (Running& running : all_running())
         if (const pid_t child = running.process.load(); child > 0) {
@@ -82,7 +82,7 @@ void say_of_first(int /*signal*/) {
     say("results follow when the running case ends; a second signal ends at once\n");
 }
 
-/// Ends the process by the signal, and leaves nothing of it.
+/// Ends the process by the signal, after cleaning up.
 void end_by(int signal) {
     kill_programs();
     kill_children();
@@ -123,7 +123,7 @@ std::string what_is_running() {
 void tell_of_crashes() {
     static_cast<void>(mine()); // made now, not by a signal handler
     for (const int signal : told_signals)
-        if (std::signal(signal, SIG_IGN) != SIG_IGN) // as under nohup, where it stays ignored
+        if (std::signal(signal, SIG_IGN) != SIG_IGN) // nohup ignores it, and so it stays
             std::signal(signal, tell);
 }
 

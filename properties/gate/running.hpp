@@ -1,3 +1,4 @@
+// What this process and its children are doing, for signal handlers.
 #pragma once
 
 #include <array>
@@ -15,22 +16,23 @@ inline std::int64_t now_in_milliseconds() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
 }
 
-/// Read by a signal handler, and by the parent of whoever writes it: plain buffers in shared memory.
+/// Plain buffers in shared memory: signal handlers read them, and so does the parent of the process that
+/// writes them.
 struct Running {
     std::atomic<std::int64_t> since;
-    std::atomic<pid_t> process; ///< at work on it, started by this one; 0: none
+    std::atomic<pid_t> process; ///< this process's child at work on it; 0: none
     std::array<char, 4096> command;
     std::array<char, 2048> line;
 };
 
-/// Of this process, then of those that it starts. A process that was started itself begins none but one
-/// after another, which write into its own.
+/// The first is this process's, the others are those of its children. A child runs its own children one
+/// after another, and they write into its entry.
 std::array<Running, most_processes + 1>& all_running();
-/// This process's own of these.
+/// This process's entry.
 Running*& mine();
 void begin(Running& running);
 
-/// What tell_of_crashes() has begun: a process that was started has nothing to tell.
+/// Undoes tell_of_crashes() in a child, whose parent reports.
 void forget_signals();
 
 } // namespace truestep::gate

@@ -27,7 +27,7 @@ std::string named_by(const char* variable) {
     return folder == nullptr ? "" : folder;
 }
 
-/// Machines may share this one.
+/// The folder that the user gave; machines may share it.
 std::string given() {
     return named_by("TRUESTEP_SCRATCH");
 }
@@ -36,12 +36,12 @@ fs::path parent() {
     for (const std::string& folder : {given(), named_by("TMPDIR")})
         if (!folder.empty())
             return folder;
-    // Checkpoints are synced to the disk; where there is none, that costs nothing.
+    // Checkpoints are synced to disk, which costs nothing in memory.
     const fs::path memory = "/dev/shm";
     return access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
 }
 
-/// The folder's path for a signal handler; empty: it is not ours.
+/// The folder's path for a signal handler; empty if it is not ours.
 std::array<char, 4096> own_path{};
 
 /// Made once in a process, by the rank that speaks, and removed at its end.
@@ -81,7 +81,7 @@ std::optional<Folder>& folder() {
     return only;
 }
 
-/// Runs in threads of their own may both be the first to ask.
+/// Several threads may be the first to ask.
 Folder& made_once(const Group& group) {
     static std::once_flag made;
     std::call_once(made, [&] { folder().emplace(group); });
@@ -90,7 +90,7 @@ Folder& made_once(const Group& group) {
 
 } // namespace
 
-/// A process that was started by the folder's owner has a part of it to itself.
+/// A child of the folder's owner gets its own subfolder.
 std::string scratch_folder(const Group& group) {
     const Folder& only = made_once(group);
     if (only.process == getpid())
@@ -106,7 +106,7 @@ void clear_scratch_of(pid_t process) {
         fs::remove_all(fs::path(folder()->path) / std::to_string(process), ignored);
 }
 
-/// By another process: what removes a tree allocates, which a handler must not.
+/// Another process removes it: removing a tree allocates, which a signal handler must not.
 void clear_scratch_at_once() {
     if (own_path[0] == '\0')
         return;

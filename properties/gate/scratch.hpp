@@ -1,3 +1,4 @@
+// Cleaning up the scratch folder (group.hpp).
 #pragma once
 
 #include <string>
@@ -6,11 +7,11 @@
 
 namespace truestep::gate {
 
-/// What a process that this one has started has left in its scratch folder.
+/// Removes the scratch files of a child process.
 void clear_scratch_of(pid_t process);
-/// All of the folder, if this process owns it. From a signal handler.
+/// Removes the whole folder, if this process owns it. Safe in a signal handler.
 void clear_scratch_at_once();
-/// A file in the scratch folder that outlasts its process, and goes with the first one.
+/// A file in the scratch folder that outlives its process, and is removed with the folder.
 [[nodiscard]] std::string lasting_scratch_file(const std::string& name);
 
 } // namespace truestep::gate

@@ -17,7 +17,7 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Every property draws its own cases.
+/// The seed of a property, so that each draws its own cases.
 std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
     std::uint64_t value = 0xcbf2'9ce4'8422'2325U ^ seed;
     for (const char letter : name)
@@ -25,7 +25,7 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
     return value;
 }
 
-/// What went wrong before a property could be judged.
+/// A failure before a property could be judged.
 class Unjudged final : public Finding {
   public:
     explicit Unjudged(std::string message) : message_(std::move(message)) {}
@@ -35,7 +35,7 @@ class Unjudged final : public Finding {
     std::string message_;
 };
 
-/// A program that was ended in the middle of a case is not wrong for that.
+/// A case in whose middle a program was ended is not counted as failed.
 void forget_what_was_ended(SearchResult& result) {
     if (!result.counterexample || !patience_is_over())
         return;
@@ -54,7 +54,7 @@ Judged judged(const Implementation& implementation, const Property& property, co
     try {
         return property.judge(implementation, line);
     } catch (const std::exception& error) {
-        // On one rank only, perhaps: the others must not go on without it.
+        // One rank only may have failed: the others must not go on without it.
         return {
             .finding = unjudged(std::string(could_not_judge) + error.what()), .kinds = {}, .counts = {}};
     }
@@ -69,7 +69,7 @@ std::optional<Counterexample> try_case(const Implementation& implementation, con
         if (schedules.use)
             schedules.use(schedule);
         Judged judged = options.judge(implementation, property, line);
-        // What one rank sees, all have to hear of, or they part ways.
+        // A rank's failure has to reach all ranks, or they part ways.
         if (implementation.any(judged.finding != nullptr) && !judged.finding)
             judged.finding = unjudged("another rank saw it fail");
         if (number == 0)
@@ -107,7 +107,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
             failing = drawn;
     }
 
-    SearchResult of_others; // their kinds say nothing of what is drawn
+    SearchResult of_others; // separate, since their kinds do not count as drawn
     for (const Line& other : options.also) {
         if (failing || result.counterexample || result.ended)
             break;
@@ -124,7 +124,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
     }
     result.counts.add(of_others.counts);
 
-    // Always to the first smaller case that fails too.
+    // Always goes to the first smaller case that fails, too.
     SearchResult of_shrinking;
     int evaluations = 0;
     const auto begin_of_shrinking = Clock::now();
@@ -159,7 +159,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
 
 namespace {
 
-/// Of so many cases, of which each is of the kind with this probability, that many or fewer are.
+/// The probability that at most so many of the cases are of a kind that each is with probability `share`.
 double chance_of_at_most(int count, int cases, double share) {
     double sum = 0.0;
     for (int i = 0; i <= count; ++i)
@@ -168,8 +168,8 @@ double chance_of_at_most(int count, int cases, double share) {
     return sum;
 }
 
-/// Fewer than were demanded, and not by the seed's whim: a kind that is drawn as often as is demanded would
-/// come to so few once in a hundred runs, and it is drawn more often than that.
+/// Whether there are fewer than demanded, and that not by chance: a kind drawn just as often as demanded
+/// would be so rare once in a hundred runs, and it is drawn more often.
 bool improbably_few(int count, int cases, int percent) {
     constexpr double whim = 0.01;
     return count * 100 < percent * cases &&

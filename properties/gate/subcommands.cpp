@@ -66,7 +66,8 @@ std::string ask(const fs::path& program, const std::string& what) {
 int subcommand_main(
     const std::string& name, int count, char** values,
     const std::function<void(CLI::App&, int& status, const std::vector<std::string>& arguments)>& add) {
-    // As they were given to the tool, which calls "build/bin/truestep-NAME" what was "build/bin/truestep".
+    // Restores the tool's arguments: it calls "build/bin/truestep-NAME" in place of "build/bin/truestep
+    // NAME".
     std::vector<std::string> arguments(values, values + count);
     if (std::string& tool = arguments.front(); tool.ends_with("-" + name))
         tool.resize(tool.size() - name.size() - 1);

@@ -8,7 +8,7 @@ namespace truestep::gate {
 
 namespace {
 
-/// The hidden option that says that a command is given for systems; its default is the first of them.
+/// The hidden option of a command that has systems; its default is the first of them.
 const CLI::Option* option_of_system(const CLI::App& command) {
     const CLI::Option* option = command.get_option_no_throw("--system");
     return option != nullptr && option->get_group().empty() ? option : nullptr;

@@ -12,7 +12,7 @@ namespace truestep::gate {
 
 namespace {
 
-std::atomic<bool> shown{false}; ///< of the one terminal
+std::atomic<bool> shown{false}; ///< whether the terminal shows a line
 
 } // namespace
 
@@ -38,7 +38,7 @@ Progress::~Progress() {
 void Progress::clear() {
     constexpr std::string_view erase = "\r\033[K";
     if (shown.exchange(false) && write(STDERR_FILENO, erase.data(), erase.size()) < 0)
-        return; // it was to look nice
+        return; // progress is not worth a failure
 }
 
 void Progress::show(std::int64_t done, std::int64_t all) {

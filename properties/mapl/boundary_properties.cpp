@@ -1,4 +1,4 @@
-// What goes through a boundary, forward and backward.
+// Properties of what passes a boundary, forward and backward.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -21,8 +21,8 @@ std::vector<Index> order_back(const Case& run) {
     return order;
 }
 
-/// One step of a boundary by the reference, beside what was shown: to the bit where all sums are exact,
-/// else each value within its bound.
+/// Runs one step of a boundary by the reference and compares it with the recording: bit for bit if all sums
+/// are exact, else each value within its bound.
 template <class T, class Compare>
 Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& compare) {
     const Case& run = trial.run;
@@ -77,7 +77,8 @@ bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
     return few;
 }
 
-/// Indices and codewords to the bit, where Z is known to the bit. Whether Z as it travelled has few bits.
+/// Compares indices and codewords bit for bit, where Z is known exactly. Returns whether Z as it was sent
+/// has few bits.
 bool codewords_are_exact(Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
     const Boundary<float> sides = shown_boundary<float>(trial, boundary, step);
@@ -127,7 +128,7 @@ void as_the_reference(Trial& trial, Index boundary, Index step) {
     }
 }
 
-// 0. Each step from the state that was shown before it.
+// 0. Each step, from the recorded state before it.
 void whole_run_as_the_reference(Trial& trial) {
     const Index r = trial.run.rank;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
@@ -152,7 +153,7 @@ void equals_the_reference(Trial& trial) {
     trial.each_replica(whole_run_as_the_reference);
 }
 
-/// X and what comes of it: the same, up to how far A and P are from orthonormal.
+/// Compares Xhat with X: equal, up to how far A and P are from orthonormal.
 void comes_back(Trial& trial, Index boundary, Index step, const char* why) {
     const auto b = static_cast<std::size_t>(boundary);
     const Boundary<double> sides = shown_boundary<double>(trial, boundary, step);
@@ -190,7 +191,7 @@ Case full_rank(Case run) {
     return run;
 }
 
-/// Sends on what is given for its first step.
+/// Sends given activations in its first step.
 class Sends final : public Stage {
   public:
     using Given = std::function<Floats(Index micro)>;
@@ -207,7 +208,7 @@ class Sends final : public Stage {
     Given given_;
 };
 
-// 3. What the anchor and A span.
+// 3. What the anchor and A span passes unchanged.
 void spanned(Trial& trial) {
     const Case run = trial.run;
     const Scenario begun = trial.scenario;
@@ -246,7 +247,7 @@ Case equal_anchors(Case run) {
     return run;
 }
 
-/// <Xhat_i, X_j> is <X_i, Xhat_j> of any two tokens.
+/// <Xhat_i, X_j> is <X_i, Xhat_j> for any two tokens.
 void is_symmetric(Trial& trial, Index boundary) {
     const auto b = static_cast<std::size_t>(boundary);
     const Settings settings = trial.scenario.settings(boundary, Side::sender);
@@ -260,7 +261,7 @@ void is_symmetric(Trial& trial, Index boundary) {
     }
 }
 
-// 4. A A^T is a projector: symmetric, and what has come through once comes through as it is.
+// 4. A A^T is a projector: symmetric, and what has passed once passes unchanged.
 void projector(Trial& trial) {
     const Case run = trial.run;
     trial.seen = trial.play(trial.scenario);
@@ -285,7 +286,7 @@ Case no_anchors(Case run) {
     return run;
 }
 
-/// <G, Xhat> over a step's micro-batches, in plain double and in an order of its own.
+/// <G, Xhat> over a step's micro-batches, in plain double and in its own order.
 double paired(const Trial& trial, Index boundary, const Boundary<double>& sides, Index step,
               Index only = -1, const Matrix<double>* other_x = nullptr) {
     const auto b = static_cast<std::size_t>(boundary);
@@ -310,7 +311,7 @@ double paired(const Trial& trial, Index boundary, const Boundary<double>& sides,
     return sum;
 }
 
-/// Central differences by each entry; with steps of 1, for <G, Xhat> is of the second degree at most.
+/// Central differences in each entry, with steps of 1: <G, Xhat> has degree two at most.
 template <class Value>
 Matrix<double> central(Matrix<double>& at, const Value& value_of) {
     Matrix<double> made(at.rows(), at.cols());
@@ -325,7 +326,7 @@ Matrix<double> central(Matrix<double>& at, const Value& value_of) {
     return made;
 }
 
-// 5. All gradients are those of finite differences.
+// 5. All gradients equal finite differences.
 void gradients(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     const Case& run = trial.run;
@@ -356,7 +357,7 @@ void gradients(Trial& trial) {
     }
 }
 Case small_vocabulary(Case run) {
-    run = nothing_lost(run); // what is gone straight through is no part of what differences see
+    run = nothing_lost(run); // differences do not see what passes straight through
     run.vocabulary = std::min<Index>(run.vocabulary, 5);
     run.workers = std::min<Index>(run.workers, 3);
     run.steps = 1;

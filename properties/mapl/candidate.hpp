@@ -1,3 +1,4 @@
+// MAPL's implementations as the gate runs them, and what it records of each rank.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,18 @@
 
 namespace truestep::properties::mapl {
 
-/// What one rank was seen to do. It is the receiver of the boundary before it and the sender of the one
+/// The recording of one rank. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
 struct Seen {
-    /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step,
-    /// before it: s.A, s.m, s.E, s.C, s.L of the sender, r.A, r.E, r.C of the receiver; after it: s.gA,
-    /// s.dE, r.dE, and dW of the stage; s.gA is this replica's own, s.gM what A has followed. Of a trainer:
-    /// w before a step, all that it trains, and g, its gradient.
+    /// Vectors by step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. By step,
+    /// before it: s.A, s.m, s.E, s.C, s.L of the sender and r.A, r.E, r.C of the receiver; after it: s.gA,
+    /// s.dE, r.dE, and dW of the stage. s.gA is this replica's own gradient, s.gM the one that A has
+    /// followed. Of a trainer: all its parameters w before a step, and their gradient g.
     std::map<std::string, Floats> values;
-    /// Every byte that was sent to a neighbour: when, and to which stage; of a "mean", to which replica.
+    /// Every byte that was sent to a neighbour, by time and stage; for a "mean", by replica.
     std::map<std::string, std::vector<std::uint8_t>> wire;
-    /// What a call was refused with, "" where it was not; "ended": what a stage ended with before its time.
+    /// The message with which a call was refused, "" if it was not; "ended": the message with which a stage
+    /// ended early.
     std::map<std::string, std::string> refused;
     std::map<std::string, EndState> states; ///< s and r, at the end
 
@@ -36,30 +38,30 @@ struct Seen {
 
 [[nodiscard]] std::string key(Index step, Index micro, const std::string& what);
 [[nodiscard]] std::string key(Index step, const std::string& what);
-/// Of the wire: "forward" or "backward" of a micro-batch, "end" or "mean" of a step.
+/// A key of `wire`: "forward" or "backward" for a micro-batch, "end" or "mean" for a step.
 [[nodiscard]] std::string wire_key(const std::string& when, int peer);
 
-/// Where a candidate runs, if not on the processor.
+/// Where an implementation runs, if not on the processor.
 struct Seat {
-    std::string unavailable{}; ///< why it cannot be run here, in one line, or empty
+    std::string unavailable{}; ///< why it is unavailable here, in one line, or empty
     std::string runs_on{};     ///< devices and libraries, in one line
-    int most_workers = std::numeric_limits<int>::max(); ///< as many as there are devices, say
+    int most_workers = std::numeric_limits<int>::max(); ///< for example, the number of devices
 };
 
-/// What is put to the test.
+/// An implementation of MAPL that properties can judge.
 class Candidate : public gate::Implementation {
   public:
-    /// What each rank did. Throws where a rank failed.
+    /// The recording of each rank. Throws where a rank failed.
     [[nodiscard]] virtual std::vector<Seen> run(const Scenario& scenario) const = 0;
 };
 
 /// An implementation on a group's ranks.
 class OnRanks final : public Candidate {
   public:
-    /// What a rank of the group's puts to the test.
+    /// Makes the implementation's parts for a rank of the group.
     using Makes = std::function<Subjects(distributed::Peers& ranks)>;
     OnRanks(std::string name, Makes makes, std::shared_ptr<const gate::Group> group, Seat seat = {});
-    /// The same on all.
+    /// For parts that are the same on all ranks.
     OnRanks(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group, Seat seat = {});
 
     std::string name() const override { return name_; }
@@ -72,7 +74,7 @@ class OnRanks final : public Candidate {
     std::string unavailable() const override { return seat_.unavailable; }
     std::string runs_on() const override { return seat_.runs_on; }
 
-    /// The same everywhere.
+    /// The recordings are the same everywhere.
     [[nodiscard]] std::vector<Seen> run(const Scenario& scenario) const override;
 
   private:

@@ -11,7 +11,7 @@ using gate::from_to;
 using gate::number;
 using gate::word;
 
-/// What a case has of quantization, as far as it goes with the rank and the codewords.
+/// Adjusts the settings of quantization to the rank and the number of codewords.
 void fit_quantization(Case& run) {
     const bool any = run.codewords > 0;
     run.groups = any && run.rank % run.groups == 0 ? run.groups : 1;
@@ -26,13 +26,13 @@ void fit(Case& run) {
         run.trainer = Trainer::adams;
 }
 
-/// None, or so many that an index takes 0 to 5 bits.
+/// None, or numbers for which an index takes 0 to 5 bits.
 Index codewords_of(Index drawn) {
     constexpr std::array<Index, 10> all{0, 0, 0, 0, 2, 3, 6, 8, 1, 20};
     return all[static_cast<std::size_t>(drawn)];
 }
 
-/// Small ones, and those at which an id takes another byte.
+/// Small ones, and those from which an id takes another byte.
 Index vocabulary_of(Index drawn) {
     constexpr std::array<Index, 12> all{1, 2, 3, 3, 4, 5, 256, 257, 1000, 65536, 65537, 1 << 17};
     return all[static_cast<std::size_t>(drawn)];
@@ -66,7 +66,7 @@ std::vector<gate::Setting<Case>> settings() {
             .draws(from_to<Index>(2, 4), &Case::workers)
             .asked("numbers of stages, from 2 on", {"several boundaries", "several replicas"})
             .in_rows({"2", "3", "4"}),
-        // Mostly one, and up to three.
+        // Mostly one, up to three.
         number("replicas", &Case::replicas, 1, 1000)
             .draws(from_to<Index>(0, 5),
                    [](Case& run, Index drawn) { run.replicas = std::max<Index>(1, drawn - 2); })
@@ -129,7 +129,7 @@ std::vector<gate::Setting<Case>> settings() {
                    [](Case& run, Index drawn) { run.payload = drawn < 2 ? Payload::fp32 : Payload::bf16; })
             .asked("of Z and dZ", {"payload of 16 bits"})
             .in_rows({"fp32", "bf16"}),
-        // None, two of AdamS, two of SCAPE, none.
+        // Weighted: none, two of AdamS, two of SCAPE, none.
         word("trainer", &Case::trainer, std::vector<std::string>{"none", "adams", "scape"})
             .draws(from_to<Index>(0, 5),
                    [](Case& run, Index drawn) { run.trainer = static_cast<Trainer>((drawn + 1) / 2 % 3); })
@@ -145,21 +145,23 @@ bool is_row(const gate::Pins& row, const gate::Pins& asked) {
     const auto is = [&](const char* setting, const char* value) {
         return row.at(setting).front() == value;
     };
-    // What travels knows nothing of SPEL: bf16 and codewords with one of the orders, and not both at once,
-    // unless it is asked for.
+    // Payloads do not depend on SPEL, so unless asked for, bf16 and codewords come with one of the orders,
+    // and not both at once.
     const bool travels = asked.contains("payload") || asked.contains("codewords");
     const bool as_it_is = is("payload", "fp32") && is("codewords", "0");
     const bool both = !is("payload", "fp32") && !is("codewords", "0");
     if (!travels && (both || !(as_it_is || is("order", "project_first") || asked.contains("order"))))
         return false;
-    // More tokens want other sums, and no more stages, orders or ranks: with one of those.
+    // More tokens change sums, but nothing about stages, orders or ranks, so they come with one value of
+    // each.
     if (!is("tokens", "3") && !asked.contains("tokens"))
         for (const auto& [setting, value] :
              {std::pair("workers", "2"), std::pair("rank", "2"), std::pair("order", "project_first"),
               std::pair("replicas", "1")})
             if (!is(setting, value) && !asked.contains(setting))
                 return false;
-    // Replicas know of nothing but A and the anchors: with one of all else. Several have a trainer.
+    // Replicas matter to A and the anchors only, so they come with one value of each other setting. Several
+    // have a trainer.
     if (is("replicas", "1"))
         return is("trainer", "none") || asked.contains("trainer");
     if (is("trainer", "none") || (is("workers", "4") && !asked.contains("workers")))
@@ -172,7 +174,7 @@ bool is_row(const gate::Pins& row, const gate::Pins& asked) {
     return true;
 }
 
-/// With what it has left out, a setting has its first value alone.
+/// The values of a setting; only the first if the implementation lacks the feature.
 std::vector<std::string> values_for(const gate::Implementation& implementation, const std::string& key,
                                     std::vector<std::string> values) {
     const std::string feature = key == "replicas" ? "trainer" : key;
@@ -200,8 +202,8 @@ const gate::CaseSpec<Case>& spec() {
         .fits_drawn =
             [](Case& run) {
                 if (run.anchors != Anchors::none && run.vocabulary > 1000)
-                    run.vocabulary = 257; // tables of so many rows take their time
-                // With a payload of bf16 mostly none: rounding Z wants its own cases.
+                    run.vocabulary = 257; // larger tables take too long
+                // Rarely together with a payload of bf16: rounding Z needs its own cases.
                 if (run.payload != Payload::fp32 && run.rounds != 3)
                     run.codewords = 0;
                 fit(run);
@@ -230,7 +232,7 @@ const gate::CaseSpec<Case>& spec() {
         .is_row = is_row,
         .fits_pins =
             [](Case& run, const Case&, const gate::Pins& pins) {
-                // What was not asked for gives way.
+                // Changes the one that the user did not give.
                 if (run.rank > run.width)
                     (pins.contains("width") ? run.rank : run.width) =
                         pins.contains("width") ? run.width : run.rank;

@@ -1,5 +1,5 @@
-// The ends over the backends of gpu/mapl as candidates: the host's form anywhere, the devices' where there
-// are some.
+// The ends over the backends of gpu/mapl as implementations under test: the host's form anywhere, the
+// devices' where there are devices.
 #include "devices.hpp"
 
 #include <array>
@@ -27,7 +27,7 @@ namespace {
 using distributed::Peers;
 using gpu::mapl::device_mistakes::Mistake;
 
-/// Blocks of another size for each rank. Streams of different ranks are early and late with different work.
+/// Each rank has another block size. Streams of different ranks are early and late with different work.
 gpu::HostStream stream_of(int rank) {
     constexpr std::array sizes{problem::tunable(256, 64), 64, 32};
     return {sizes[static_cast<std::size_t>(rank) % sizes.size()],
@@ -45,8 +45,8 @@ Subjects blocks(Mistake mistake) {
         [mistake](Tapped& ranks, int) -> House { return house(mistake, ranks, stream_of(ranks.rank())); });
 }
 
-/// All ranks on the first device, the first of them with launches through graphs: it has one end, and a
-/// thread that puts a graph together on one stream may not allocate memory for another.
+/// All ranks on the first device. Only the first has its launches in graphs: it has one end, and a thread
+/// that captures a graph on one stream may not allocate memory for another.
 Subjects one_device([[maybe_unused]] Mistake mistake) {
 #if defined(TRUESTEP_WITH_CUBLAS)
     return ends_in([mistake](Tapped& ranks, int) -> House {
@@ -60,8 +60,8 @@ Subjects one_device([[maybe_unused]] Mistake mistake) {
 #endif
 }
 
-/// What only devices with products need, and this build or machine has not. Where there is no device nobody
-/// asks for it: cuBLAS takes 84 MB, which each process that tries a case would inherit.
+/// Why products are unavailable in this build or on this machine, or "". Without a device it is not asked:
+/// cuBLAS takes 84 MB, which each process that tries a case would inherit.
 std::string no_cublas() {
 #if defined(TRUESTEP_WITH_CUBLAS)
     return gpu::availability().devices == 0 ? "" : gpu::mapl::products_unavailable();
@@ -72,7 +72,7 @@ std::string no_cublas() {
 
 #if defined(TRUESTEP_WITH_CUBLAS) && defined(TRUESTEP_WITH_NCCL)
 
-/// Links, and what is sent over them, copied out behind the work that makes it.
+/// Links whose messages are recorded, too: they are copied out behind the work that makes them.
 class TappedLinks final : public Peers {
   public:
     TappedLinks(Tapped& tapped, const gpu::CudaStream& stream, int peer)
@@ -110,7 +110,7 @@ class TappedLinks final : public Peers {
     std::unique_ptr<Peers> links_;
 };
 
-/// A device for each rank of this machine.
+/// One device for each rank of this machine.
 Subjects a_device_each(Peers& ranks) {
     gpu::set_schedule(ranks.rank());
     const int device = gpu::local_rank(ranks) % gpu::availability().devices;

@@ -1,3 +1,4 @@
+// The implementations and known bugs of gpu/mapl, for the gate.
 #pragma once
 
 #include <memory>
@@ -9,12 +10,13 @@
 
 namespace truestep::properties::mapl {
 
-/// Those of gpu/mapl: the host's form, and the devices' with the reason why they cannot be run here.
+/// The implementations of gpu/mapl: the host's form, and the devices' with the reason where they cannot run
+/// here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
 
-/// The mistakes of gpu/mapl/planted, among all of the system's.
+/// The known bugs of gpu/mapl/planted, numbered among all of the system's.
 [[nodiscard]] const gpu::DeviceMistakes& mistakes_on_devices();
-/// The one with this number.
+/// The implementation with the known bug of this number.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 

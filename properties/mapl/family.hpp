@@ -9,7 +9,7 @@
 
 #include "trial.hpp"
 
-// What the families of properties share.
+// Declarations that the families of MAPL's properties share.
 
 namespace truestep::properties::mapl {
 
@@ -27,18 +27,18 @@ using AtLeast = std::map<std::string, int>;
 
 [[nodiscard]] Case as_drawn(Case run);
 [[nodiscard]] Case no_restart(Case run);
-/// Z travels as it is.
+/// The case without codewords and with an fp32 payload.
 [[nodiscard]] Case nothing_lost(Case run);
 
-/// Of what a property speaks: of one pipeline that nobody trains, or also of several beside each other,
-/// whose stages are trained together.
+/// The pipelines that a property is about: one pipeline that is not trained, or also several replicas whose
+/// stages are trained together.
 enum class Replicas : std::uint8_t { one, any };
 
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
                                       Judge judge, const AtLeast& at_least = {}, Change change = as_drawn,
                                       Replicas replicas = Replicas::one);
 
-/// All of them, in the chapter's order.
+/// All properties in the chapter's order.
 [[nodiscard]] std::vector<gate::Property> properties();
 
 } // namespace truestep::properties::mapl

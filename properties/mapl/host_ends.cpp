@@ -27,7 +27,7 @@ class Wrapped : public Any {
     EndState state() override { return made_.state(); }
 
   private:
-    std::unique_ptr<distributed::Peers> peers_; ///< where they are the backend's, and not the caller's
+    std::unique_ptr<distributed::Peers> peers_; ///< if they are the backend's, and not the caller's
 
   protected:
     Made made_;
@@ -55,7 +55,7 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
     void end_step() override { made_.end_step(); }
 };
 
-/// As distributed/mapl saves it and loads it again, in a folder of its own.
+/// Saves and loads a state as distributed/mapl does, in its own folder.
 EndState through_a_file(const Settings& settings, const EndState& state, Side side, int boundary) {
     namespace fs = std::filesystem;
     std::string folder = (fs::temp_directory_path() / "mapl-restart-XXXXXX").string();
@@ -76,7 +76,7 @@ Subjects ends_in(const Builds& build) {
             },
             [build](const Settings& settings, EndState state, Tapped& peers, int peer,
                     distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
-                // Which gets its A from its own sender.
+                // It gets its A from its own sender.
                 return std::make_unique<OurReceiver>(build(peers, peer), settings, std::move(state), peers,
                                                      peer);
             },

@@ -1,4 +1,4 @@
-// What trains a stage: the sharded optimizers of distributed/scape, over the ranks of its replicas.
+// Stages are trained by the sharded optimizers of distributed/scape, over the ranks of their replicas.
 #include <utility>
 
 #include <truestep/distributed/scape/adams.hpp>

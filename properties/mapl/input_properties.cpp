@@ -1,4 +1,4 @@
-// What is refused, and that nothing has changed then.
+// Properties of bad input: what is refused, and that nothing changes then.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -13,7 +13,7 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-// 16. Bad input to a call: one line, nothing sent, and the run goes on as if it had not been.
+// 16. Bad input to a call: one line, nothing sent, and the run continues as if it had not come.
 void refusals(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     for (const auto& [flaw, what] :
@@ -40,7 +40,7 @@ Case something_to_refuse(Case run) {
     return run;
 }
 
-/// Bit for bit, what a run does from a step on and what the same does that is taken up there.
+/// Compares, bit for bit, a run from a step on with one that resumes there.
 void goes_on_from(Trial& trial, Index step) {
     const std::vector<Seen> resumed = trial.play(resumed_before(trial, step));
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
@@ -68,9 +68,9 @@ bool begins_with(const std::vector<std::uint8_t>& message, const Floats& values)
     return message.size() >= bytes.size() && std::memcmp(message.data(), bytes.data(), bytes.size()) == 0;
 }
 
-// 16. All that a step is given is finite, and the gradient of A is not.
+// 16. A step whose inputs are finite, but not the gradient of A.
 void overflow(Trial& trial) {
-    const Index of = 1; // m is not 0 any more
+    const Index of = 1; // m is no longer 0
     trial.scenario.overflows = of;
     trial.seen = trial.play(trial.scenario);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
@@ -96,7 +96,7 @@ void overflow(Trial& trial) {
         trial.told(sent != sender.wire.end() && begins_with(sent->second, sender.at(key(of, "s.A"))), of,
                    [&] { return boundary_text(boundary, key(of, "A is not sent after an overflow")); });
     }
-    if (!trial.judged.finding) // or there may be nothing to begin from
+    if (!trial.judged.finding) // else there may be no state to begin from
         goes_on_from(trial, of + 1);
 }
 Case overflows_in_the_middle(Case run) {
@@ -115,14 +115,14 @@ bool is_one_line(const std::string& text) {
     return !text.empty() && text.find('\n') == std::string::npos;
 }
 
-/// But what the sides compare at the start, and what is named besides.
+/// Whether only the comparison at the start and what is named here were sent.
 bool sent_nothing_but(const Seen& seen, const std::string& what) {
     return std::ranges::all_of(seen.wire, [&](const auto& sent) {
         return sent.first.starts_with("start") || sent.first.find(what) != std::string::npos;
     });
 }
 
-/// A start that has to be refused on both sides of the boundary.
+/// Tries a start that both sides of the boundary must refuse.
 void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change) {
     Scenario flawed = trial.scenario;
     change(flawed);
@@ -135,8 +135,8 @@ void refused_start(Trial& trial, const std::string& what, const std::function<vo
     }
 }
 
-/// The receiver's side of another case, beside the sender's of this one. Nobody goes beyond the start: what
-/// two such sides would do is theirs.
+/// Tries a start with the receiver's side of another case. It ends at the start, since what two such sides
+/// would do next is undefined.
 void other_shape(Trial& trial, const std::string& what, const std::function<void(Case&)>& change) {
     Case changed = trial.run;
     change(changed);
@@ -181,7 +181,7 @@ void other_shapes(Trial& trial) {
                 [](Case& other) { other.subsets = other.subsets == 1 ? other.codewords : 1; });
 }
 
-/// The receiver's tokens are its caller's, and no setting: that they are others shows in the first message.
+/// The number of the receiver's tokens is no setting, so a difference shows only in the first message.
 void other_tokens(Trial& trial) {
     for (const Index more : {Index{1}, Index{-1}}) {
         if (trial.run.tokens + more < 0)
@@ -190,7 +190,7 @@ void other_tokens(Trial& trial) {
         flawed.awaits_more = more;
         std::vector<Seen> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-            bool nothing_came = true; // of what the other side would have made of it
+            bool nothing_came = true; // nothing that needs the other side's message
             for (const auto& shown : seen[rank].values)
                 nothing_came = nothing_came && !shown.first.ends_with("Xhat") &&
                                !shown.first.ends_with("dX") && !shown.first.starts_with("step 1");
@@ -206,7 +206,7 @@ void other_tokens(Trial& trial) {
     }
 }
 
-// 16. Settings that cannot be, and such as differ.
+// 16. Settings that are impossible, and settings that differ.
 void refused_starts(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     const auto both = [&](const std::string& what, const std::function<void(Settings&)>& change) {
@@ -232,7 +232,7 @@ void refused_starts(Trial& trial) {
         refused_start(trial, what + " that is not finite", [&](Scenario& flawed) {
             flawed.state = [inner = trial.scenario.state, part](Index boundary, Side side) {
                 EndState state = inner(boundary, side);
-                if (!(state.*part).empty()) // m is the sender's alone
+                if (!(state.*part).empty()) // only the sender has m
                     (state.*part).back() = std::numeric_limits<float>::quiet_NaN();
                 return state;
             };
@@ -294,12 +294,12 @@ Case one_boundary(Case run) {
     run.workers = 2;
     run.micro = std::max<Index>(run.micro, 1);
     run.restart = 0;
-    if (run.codewords == 1) // whose only one is 0
+    if (run.codewords == 1) // a single codeword is 0
         run.codewords = 2;
     return run;
 }
 
-// 19. A stage dies: all end, with its name.
+// 19. If a stage dies, all end with its name.
 void faults(Trial& trial) {
     const Case& run = trial.run;
     Scenario fatal = trial.scenario;

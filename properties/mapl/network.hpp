@@ -1,3 +1,4 @@
+// A small network to be split into the stages of a pipeline.
 #pragma once
 
 #include <map>
@@ -8,7 +9,7 @@
 
 namespace truestep::properties::mapl {
 
-/// One stage of the pipeline that is tested: Y = X + relu(X W1) W2, and its backward by hand.
+/// One stage of the pipeline: Y = X + relu(X W1) W2, and its backward pass by hand.
 template <class T>
 struct Network {
     Matrix<T> W1; ///< D x D
@@ -42,7 +43,7 @@ struct Network {
     }
 };
 
-/// Such a stage of a case; its weights take each feature to one other, so that sums stay exact. The first
+/// Such a stage for a case. Its weights map each feature to one other, so that sums stay exact. The first
 /// stage has made-up input, the last one the loss |Y - target|^2 / 2.
 [[nodiscard]] std::unique_ptr<Stage> network_stage(const Case& run, int stage);
 

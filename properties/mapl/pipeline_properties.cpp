@@ -1,4 +1,4 @@
-// What the ranks of a pipeline have in common, and what travels between them.
+// Properties of the ranks of a pipeline: what they have in common, and what they send.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -35,13 +35,13 @@ void same_on_both_sides(Trial& trial) {
     }
 }
 
-// 9. Both sides of a boundary have the same bits, whenever they use them.
+// 9. Both sides of a boundary have the same bits whenever they use them.
 void both_sides(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     trial.each_replica(same_on_both_sides);
 }
 
-/// As many tokens in one micro-batch as there were in all.
+/// A stage that puts the tokens of all micro-batches into one.
 class Joined final : public Stage {
   public:
     Joined(const Case& run, int stage) : run_(run), inner_(made_up_stage(run, stage)) {}
@@ -67,7 +67,7 @@ class Joined final : public Stage {
     std::unique_ptr<Stage> inner_;
 };
 
-/// What all replicas of a stage have of it together.
+/// The sum of what all replicas of a stage recorded under this name.
 Floats over_replicas(const Trial& trial, std::size_t stage, const std::string& what) {
     Floats sum = trial.seen[stage].at(what);
     for (std::size_t rank = stage + static_cast<std::size_t>(trial.run.workers); rank < trial.seen.size();
@@ -77,7 +77,7 @@ Floats over_replicas(const Trial& trial, std::size_t stage, const std::string& w
     return sum;
 }
 
-// 10. How a batch is split into micro-batches, and over replicas, changes no sum.
+// 10. Splitting a batch into micro-batches, and over replicas, changes no sum.
 void splitting(Trial& trial) {
     const Case run = trial.run;
     trial.seen = trial.play(trial.scenario);
@@ -105,7 +105,7 @@ void splitting(Trial& trial) {
 }
 Case exact_step(Case run) {
     const Payload payload = run.payload;
-    run = nothing_lost(run); // codebooks learn by micro-batches
+    run = nothing_lost(run); // codebooks learn micro-batch by micro-batch
     run.payload = payload;
     run.dyadic = true;
     run.steps = 1;
@@ -113,7 +113,7 @@ Case exact_step(Case run) {
     return run;
 }
 
-// 11. With a full rank, a pipeline is the network without one.
+// 11. With full rank, a pipeline equals the network without one.
 void whole_pipeline(Trial& trial) {
     const Case run = trial.run;
     trial.scenario.stage = [run](int stage) { return network_stage(run, stage); };
@@ -185,8 +185,8 @@ void every_id(Trial& trial) {
             }
 }
 
-/// What a sender sends another replica's for the mean that A follows: the piece that the other adds, and
-/// the mean of its own.
+/// The bytes from one sender's replica to another for the mean that A follows: the piece that the other
+/// adds up, and the mean of its own piece.
 Index bytes_of_mean(const Case& run, Index from, Index to) {
     const Index values = run.width * run.rank;
     const Index each = (values + run.replicas - 1) / run.replicas;
@@ -247,13 +247,13 @@ void traffic_of_pipeline(Trial& trial) {
     }
 }
 
-// 13. To the byte, and between neighbours alone; and between replicas of a sender.
+// 13. The traffic to the byte: between neighbours, and between replicas of a sender, only.
 void traffic(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     trial.each_replica(traffic_of_pipeline);
 }
 
-// 15. A restart changes no bit, also where steps have other numbers of micro-batches.
+// 15. A restart changes no bit, even if steps have different numbers of micro-batches.
 void restart(Trial& trial) {
     trial.scenario.uneven_steps = trial.run.seed % 2 == 1;
     Scenario going_on = trial.scenario;
@@ -263,7 +263,7 @@ void restart(Trial& trial) {
     trial.same(seen, trial.seen, "that of a run without a restart");
 }
 Case restarted(Case run) {
-    const bool uneven = run.seed % 2 == 1; // which shows once there have been two kinds of steps
+    const bool uneven = run.seed % 2 == 1; // which shows once there have been both kinds of steps
     run.steps = std::max<Index>(run.steps, uneven ? 3 : 2);
     run.restart = uneven ? 1 + run.seed / 2 % 2 : run.restart;
     run.restart = std::clamp<Index>(run.restart, 1, run.steps - 1);

@@ -16,7 +16,7 @@ namespace {
 
 using distributed::PeerCommunicator;
 
-/// What a rank whose messages are held back has in the place of its peers.
+/// The disturbance for ranks whose messages are held back.
 distributed::PeerDisturbance held_back(const Scenario& scenario) {
     distributed::PeerDisturbance disturbance;
     for (const auto traffic : {distributed::Traffic::payload, distributed::Traffic::gradient,
@@ -25,7 +25,7 @@ distributed::PeerDisturbance held_back(const Scenario& scenario) {
         disturbance.late_start.at(kind) = 3;
         disturbance.hold_back.at(kind) = true;
     }
-    // Waiting takes its time: of a few cases alone one rank is late besides.
+    // Waiting takes time, so only in a few cases a rank is late, too.
     if (scenario.run.seed % 8 == 0)
         disturbance.delay_from.assign(static_cast<std::size_t>(scenario.run.seed % scenario.run.ranks()) +
                                           1,
@@ -59,7 +59,7 @@ class Player {
             start(false);
         } catch (const Error& error) {
             refused = error.what();
-        } catch (const distributed::Aborted& gone) { // the other side has refused what it alone knows
+        } catch (const distributed::Aborted& gone) { // the other side refused what only it knows
             if (!scenario_.ends_at_start)
                 throw;
             refused = gone.what();
@@ -73,7 +73,7 @@ class Player {
         }
         try {
             live();
-        } catch (const std::runtime_error& ended) { // the stage's own, or that of one it needed
+        } catch (const std::runtime_error& ended) { // of this stage, or of one that it needed
             seen_.refused["ended"] = ended.what();
             tapped_.leave(ended.what());
         }
@@ -81,8 +81,7 @@ class Player {
     }
 
   private:
-    /// Ends go with what ends the stage, and not after it: they know then that there is no more to wait
-    /// for.
+    /// Destroys the ends while the stage's error passes, so that they know that no more will come.
     class Ends {
       public:
         explicit Ends(Player& player) : player_(player) {}
@@ -119,7 +118,7 @@ class Player {
 
     [[nodiscard]] bool receives() const { return place_ > 0; }
     [[nodiscard]] bool sends() const { return place_ + 1 < scenario_.workers(); }
-    /// Of the whole step, over all replicas.
+    /// The number of a micro-batch in the whole step, over all replicas.
     [[nodiscard]] Index number_of(Index step, Index micro) const {
         return scenario_.replica_of(rank_) * scenario_.micro_batches(step) + micro;
     }
@@ -157,7 +156,7 @@ class Player {
             trainer_->restore(kept);
     }
 
-    /// Those whose table the trainer has, in its order.
+    /// The sides whose tables the trainer has, in its order.
     [[nodiscard]] std::vector<AnySide*> trained_sides() const {
         std::vector<AnySide*> sides;
         if (scenario_.run.anchors != Anchors::shared && scenario_.run.anchors != Anchors::two)
@@ -206,7 +205,7 @@ class Player {
             show(key(step, "w"), trainer_->parameters());
     }
 
-    /// What a stage has made, or where the step is to overflow 2^100 times that.
+    /// The output of a stage; 2^100 times that if the step is to overflow.
     [[nodiscard]] Floats as_large(Index step, Floats made) const {
         if (step == scenario_.overflows)
             for (float& value : made)
@@ -214,7 +213,7 @@ class Player {
         return made;
     }
 
-    /// A call with bad input, which has to be refused.
+    /// Makes a call with bad input, which must be refused.
     template <class Call>
     void try_flaw(const Call& call) {
         std::string refused;
@@ -322,7 +321,8 @@ class Player {
         }
     }
 
-    /// Plain SGD on an anchor, as a caller's optimizer would; a trainer has the stage's parameters besides.
+    /// Plain SGD on an anchor, as a caller's optimizer would do it. A trainer has the stage's parameters,
+    /// too.
     void train(AnySide& side, Index step, const char* shown) {
         const Floats gradient = side.anchor_gradient();
         if (!trainer_ && step != scenario_.overflows &&
@@ -338,14 +338,14 @@ class Player {
     const Scenario& scenario_;
     const Subjects& subjects_;
     Seen seen_;
-    std::unique_ptr<distributed::CountingPeers> late_; ///< where messages are held back
-    Tapped tapped_;                                    ///< what goes to neighbours
-    Tapped between_; ///< and to other replicas, of which the trainer's is its own matter
+    std::unique_ptr<distributed::CountingPeers> late_; ///< if messages are held back
+    Tapped tapped_;                                    ///< to neighbours
+    Tapped between_;                                   ///< to other replicas, except for the trainer's
     int rank_;
-    int place_; ///< of its stage in the pipeline
+    int place_; ///< its stage in the pipeline
     std::unique_ptr<Stage> stage_;
-    std::unique_ptr<PeerCommunicator> replicas_; ///< of this stage, where there is a trainer
-    std::unique_ptr<PeerCommunicator> joined_;   ///< what the trainer has in its place, of a mistake
+    std::unique_ptr<PeerCommunicator> replicas_; ///< of this stage, if there is a trainer
+    std::unique_ptr<PeerCommunicator> joined_;   ///< the trainer's with a known bug, instead
     std::unique_ptr<AnyReceiver> receiver_;
     std::unique_ptr<AnySender> sender_;
     std::unique_ptr<AnyTrainer> trainer_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double first_rate = 0.1;
 
-/// X of a boundary's micro-batch, the same in each step: features behind the first r have a sixteenth of
-/// their energy, so that the directions of most energy stand out.
+/// X of a boundary's micro-batch, the same in each step. Features behind the first r have a sixteenth of
+/// the energy, so that the principal directions stand out.
 Floats sent_again(const Case& run, Index boundary, Index micro) {
     Floats x = made_up(run, 9100 + static_cast<std::uint64_t>(boundary), 0, micro, run.tokens * run.width);
     for (std::size_t i = 0; i < x.size(); ++i)
@@ -23,7 +23,7 @@ Floats sent_again(const Case& run, Index boundary, Index micro) {
     return x;
 }
 
-/// Its loss is that of reconstruction alone: |Xhat - X|^2 / 2.
+/// A stage whose loss is that of reconstruction only: |Xhat - X|^2 / 2.
 class Reconstructs final : public Stage {
   public:
     Reconstructs(const Case& run, int stage) : run_(run), stage_(stage) {}
@@ -46,7 +46,7 @@ class Reconstructs final : public Stage {
     std::map<Index, Floats> off_; ///< Xhat - X
 };
 
-/// The first gradient: -(I - A A^T) X^T X A, all of it by the receiver's part, for dZ is 0.
+/// Checks the first gradient: -(I - A A^T) X^T X A. All of it is the receiver's part, since dZ is 0.
 void closed_form(Trial& trial, Index boundary, const Matrix<double>& squares) {
     const auto b = static_cast<std::size_t>(boundary);
     const Index r = trial.run.rank;
@@ -62,12 +62,12 @@ void closed_form(Trial& trial, Index boundary, const Matrix<double>& squares) {
     }
 }
 
-// 7. The energy of the greatest singular vectors.
+// 7. A catches the energy of the greatest singular vectors.
 void principal_subspace(Trial& trial) {
     const Case run = trial.run;
     trial.scenario.stage = [run](int stage) { return std::make_unique<Reconstructs>(run, stage); };
-    // m goes on for some ten steps where it should turn back. So far off is A in the end, by the rates of
-    // these steps: about a thousandth each, and of the energy the square of what they make together.
+    // m overshoots for some ten steps, and the rates of these steps limit how far off A is in the end:
+    // about a thousandth each. The energy is off by the square of their sum.
     trial.scenario.falling_rate = [run](Index step) {
         const double left = static_cast<double>(run.steps - step) / static_cast<double>(run.steps);
         return first_rate * left * left;
@@ -93,7 +93,7 @@ void principal_subspace(Trial& trial) {
 }
 Case reconstructed(Case run) {
     run = nothing_lost(run);
-    run.dyadic = false; // where whole columns may be 0 or at right angles, and A rests on a saddle
+    run.dyadic = false; // dyadic columns may be 0 or at right angles, where A rests on a saddle
     run.anchors = Anchors::none;
     run.workers = 2;
     run.width = std::max<Index>(run.width, run.rank + 1);

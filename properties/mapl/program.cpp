@@ -17,7 +17,7 @@ namespace {
 
 using Json = gate::Programs::Json;
 
-/// What the gate cannot see or ask of processes that talk by themselves.
+/// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
     hello.left_out.try_emplace("traffic",
                                "a program's ranks talk by their own means, which the gate does not see");
@@ -30,7 +30,7 @@ void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
         hello.left_out.try_emplace(what, alone);
 }
 
-/// What came after the least that a program may be.
+/// Leaves out optional settings that the program does not know.
 void leave_out_what_is_not_known(gate::ProgramHello& hello, const Json& answer) {
     const auto knows = [&](const char* what) {
         const auto found = answer.find("knows");
@@ -68,7 +68,7 @@ class ProgramCandidate final : public gate::ProgramImplementation<Candidate> {
         std::vector<Seen> seen(static_cast<std::size_t>(workers));
         std::exception_ptr failed;
         try {
-            // A thread a rank, so that each process is asked in the order of its own stage.
+            // One thread per rank, so that each process is asked in the order of its own stage.
             group().run_peers(workers, [&](distributed::Peers& peers) {
                 const int rank = peers.rank();
                 try {
@@ -82,7 +82,7 @@ class ProgramCandidate final : public gate::ProgramImplementation<Candidate> {
         } catch (...) {
             failed = std::current_exception();
         }
-        programs().mend(workers); // what a process has failed of is told before what came of it
+        programs().mend(workers); // a process's failure is reported before its consequences
         if (failed)
             std::rethrow_exception(failed);
         return seen;

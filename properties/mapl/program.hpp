@@ -1,3 +1,4 @@
+// A program of any language (docs/program-protocol.md) as an implementation of MAPL.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +10,8 @@
 
 namespace truestep::properties::mapl {
 
-/// A program of any language (docs/program-protocol.md) whose processes are the stages, with the sides of
-/// the boundaries beside them.
+/// The implementation whose stages are the program's processes, with the sides of the boundaries beside
+/// them.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
 

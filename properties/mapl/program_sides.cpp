@@ -1,4 +1,4 @@
-// The two sides of a boundary that are a program's, as the gate plays a stage with them.
+// The two sides of a boundary in a program, as the gate plays a stage with them.
 #include "program.hpp"
 
 #include <bit>
@@ -17,7 +17,7 @@ using gate::Programs;
 using Json = Programs::Json;
 using Bytes = std::vector<std::uint8_t>;
 
-/// The process of one rank.
+/// The conversation with one rank's process.
 class Talk {
   public:
     Talk(Programs& programs, int workers, int rank, const std::filesystem::path& folder)
@@ -47,7 +47,7 @@ class Talk {
     gate::ProgramFiles files_;
 };
 
-/// What both sides have in common; `Any` is AnySender or AnyReceiver.
+/// The base of both sides; `Any` is AnySender or AnyReceiver.
 template <class Any>
 class ProgramSide : public Any {
   public:
@@ -97,7 +97,7 @@ class ProgramSide : public Any {
         asked.update(more);
         return talk_.ask(std::move(asked));
     }
-    /// Of a micro-batch. `into`: the files that it is to leave.
+    /// Asks about a micro-batch. `into`: the files that it has to write.
     void ask(const char* what, Index micro, const Json& more, Json into) {
         Json asked{{"step", steps_ + 1}, {"micro", micro}};
         asked.update(more);
@@ -108,7 +108,7 @@ class ProgramSide : public Any {
         ask("view", {{"into", files({what})}});
         return talk_.taken<float>(what, count);
     }
-    /// Z or dZ, as it travels.
+    /// The bytes of Z or dZ as they are sent.
     [[nodiscard]] Bytes payload(const Floats& values, const char* what) const {
         const std::size_t each = value_bytes(settings_.payload);
         Bytes bytes;
@@ -138,7 +138,7 @@ class ProgramSide : public Any {
     Index steps_;
     Index micro_batches_;
     Index batches_ = 0;
-    std::map<Index, std::size_t> tokens_; ///< of what is under way
+    std::map<Index, std::size_t> tokens_; ///< of micro-batches under way
 
   private:
     [[nodiscard]] bool anchored() const { return settings_.anchors != Anchors::none; }

@@ -1,4 +1,4 @@
-// What must always hold of MAPL: section 27. A file for each family of them.
+// What must always hold of MAPL (section 27), one file per family.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ Case nothing_lost(Case run) {
 
 namespace {
 
-/// Under mpirun there may be fewer ranks than replicas need.
+/// Reduces the replicas to the available ranks: under mpirun there may be too few.
 Case as_many_as_there_are(Case run, const gate::Implementation& implementation) {
     while (run.replicas > 1 && !implementation.takes(run.ranks()))
         --run.replicas;

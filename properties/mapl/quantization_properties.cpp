@@ -1,4 +1,4 @@
-// Z as indices of codewords: section 23.1.
+// Z as indices of codewords (section 23.1).
 #include <algorithm>
 
 #include "family.hpp"
@@ -8,8 +8,8 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-/// What the rounds of one micro-batch leave of each vector: never more than there was, up to how far fp32
-/// may have been off when it chose.
+/// Checks that no round of a micro-batch leaves more of a vector than there was, up to how far fp32 may
+/// have been off when it chose.
 void no_round_makes_it_worse(Trial& trial, const Quantizer<double>& quantizer, const Matrix<double>& Q,
                              const Matrix<double>& A, const Indices& chosen, Index boundary, Index micro) {
     Indices indices = chosen;
@@ -26,8 +26,8 @@ void no_round_makes_it_worse(Trial& trial, const Quantizer<double>& quantizer, c
     });
 }
 
-/// What has come through once comes through with the same indices: of one round, and before anything is
-/// learned.
+/// Checks that what has passed once passes again with the same indices: with one round, and before anything
+/// is learned.
 void decoded_is_itself(Trial& trial) {
     const Case run = trial.run;
     Scenario again = trial.scenario;
@@ -59,7 +59,8 @@ void decoded_is_itself(Trial& trial) {
                    0, [&] { return boundary_text(boundary, "what was decoded has other indices"); });
 }
 
-/// In the other order of turns, in which stages wait otherwise: the same of the first step's way forward.
+/// Checks that the other schedule, in which stages wait otherwise, sends the same in the first step's
+/// forward pass.
 void the_same_in_any_order(Trial& trial) {
     Scenario other = trial.scenario;
     other.run.schedule =
@@ -72,7 +73,7 @@ void the_same_in_any_order(Trial& trial) {
                        "that of the other schedule");
 }
 
-/// Nothing comes of how late messages go, or in which parts they come.
+/// Checks that late messages, and messages in parts, change nothing.
 void the_same_under_any_delay(Trial& trial) {
     Scenario late = trial.scenario;
     late.held_back = true;
@@ -96,7 +97,7 @@ void quantization(Trial& trial) {
             const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);
             no_round_makes_it_worse(trial, quantizer, sides.less_anchor(X, ids_of(trial, 0, micro)),
                                     sides.A, wire.indices, boundary, micro);
-            // The receiver has decoded with the codewords of before those that came along.
+            // The receiver decoded with the codewords from before those that came along.
             const Matrix<double> Xhat =
                 sides.decompressed(quantizer.decoded(wire.indices), ids_of(trial, 0, micro));
             trial.near(Xhat, matrix_of(trial.seen[b + 1].at(key(0, micro, "Xhat")), run.width),

@@ -112,7 +112,7 @@ Matrix<T> FollowedBooks<T>::follow(const Matrix<T>& Z, Index micro) {
         wanted.push_back(rows);
     }
     judge(wanted, wire.codewords, key(step_, micro, "the codewords that travel"));
-    // On with those that have travelled, right or not.
+    // Continues with the codewords that were sent, right or not.
     const float* from = wire.codewords.data();
     for (Matrix<float>& book : seen_.C)
         for (const Word word : words)

@@ -1,3 +1,4 @@
+// Reads quantized messages and follows the codebooks.
 #pragma once
 
 #include <truestep/reference/mapl/vector_quantization.hpp>
@@ -6,26 +7,26 @@
 
 namespace truestep::properties::mapl {
 
-/// What the wire had of one micro-batch forward, where Z travels as indices.
+/// The content of one forward message when Z is sent as indices.
 struct Coded {
     Indices indices;       ///< N x Gr R; 0 where something was missing
-    Floats codewords;      ///< those of each book, one behind the other
-    std::string cannot_be; ///< what of it cannot be, or nothing
+    Floats codewords;      ///< book after book
+    std::string cannot_be; ///< what is impossible in it, or empty
 };
 [[nodiscard]] Coded coded(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary,
                           Index step, Index micro);
 
-/// The codebooks of a boundary from one step's begin on, as its messages make them: the receiver's to the
-/// bit, and what the sender learns by the reference, over float or Bounded.
+/// The codebooks of a boundary from the beginning of a step on, as its messages make them: the receiver's
+/// bit for bit, and what the sender learns by the reference, over float or Bounded.
 template <class T>
 class FollowedBooks {
   public:
     FollowedBooks(Trial& trial, Index boundary, Index step);
 
-    /// The reference's Z of the next micro-batch: its indices are to be the nearest, and the codewords
-    /// those that were learned. Returns Z as it travelled.
+    /// Checks the next micro-batch against the reference's Z: the indices must be the nearest, and the
+    /// codewords the learned ones. Returns Z as it was sent.
     [[nodiscard]] Matrix<T> follow(const Matrix<T>& Z, Index micro);
-    /// Both sides' copies behind the step.
+    /// Compares both sides' codebooks, and what the sender learned, after the step.
     void end();
 
     [[nodiscard]] const Quantizer<float>& receivers() const { return seen_; }
@@ -37,7 +38,7 @@ class FollowedBooks {
     Index boundary_;
     Index step_;
     Quantizer<float> seen_; ///< C as it was sent
-    Quantizer<T> made_;     ///< the same C, and L as it should be
+    Quantizer<T> made_;     ///< the same C, and L as the reference learns it
 };
 
 } // namespace truestep::properties::mapl

@@ -9,13 +9,13 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-/// P of one side as it is used: given, or of the seed.
+/// The P that a side uses: given, or made from the seed.
 Floats rows_in_use(const Scenario& scenario, Index boundary, Side side) {
     Floats rows = scenario.state(boundary, side).rows;
     return rows.empty() ? anchor_rows(scenario.settings(boundary, side), side) : rows;
 }
 
-/// One number of a trace each.
+/// Indices as a trace's numbers.
 Floats numbers_of(const Indices& indices) {
     Floats numbers;
     for (Index place = 0; place < indices.size(); ++place)

@@ -1,3 +1,4 @@
+// Recorded runs of MAPL as traces.
 #pragma once
 
 #include <truestep/verify/mapl/traces.hpp>
@@ -6,8 +7,8 @@
 
 namespace truestep::properties::mapl {
 
-/// What was seen at one boundary, as a trace holds it. Of codewords Z is not seen, but what travelled.
-/// Throws truestep::Error where that is no message.
+/// The recording of one boundary as a trace holds it. With codewords it holds what was sent instead of Z.
+/// Throws truestep::Error if that is no valid message.
 [[nodiscard]] verify::mapl::Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
                                                    Index boundary);
 

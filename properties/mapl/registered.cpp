@@ -1,4 +1,4 @@
-// MAPL, in the gate's terms.
+// Registers MAPL with the gate.
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gate/system.hpp>
 #include <truestep/verify/mapl/traces.hpp>
@@ -15,7 +15,7 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-/// Tried in each row beside the drawn cases.
+/// Larger cases, tried in each row beside the drawn ones.
 std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/, const gate::Pins& pins) {
     if (!pins.empty())
         return {};
@@ -32,8 +32,8 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/, con
 gate::System mapl_system();
 
 gate::System mapl_system() {
-    // Before any process is made for cases: said in each of them, it would begin OpenBLAS's threads there,
-    // which look for work for a while.
+    // Set before any process is made for cases. Set in each of them, it would start OpenBLAS's threads
+    // there, which look for work for a while.
     distributed::mapl::one_thread_unless_asked();
     gate::System system;
     system.name = "mapl";

@@ -1,5 +1,5 @@
-// A pipeline that stands several times beside itself: one boundary's A by all of its replicas, and each
-// stage trained by an optimizer over its own (section 22.1).
+// Replicas of a pipeline: all share each boundary's A, and each stage is trained by an optimizer over its
+// replicas (section 22.1).
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,7 @@ Reals reals_of(const Floats& values) {
     return Eigen::Map<const Reals>(values.data(), static_cast<Index>(values.size()));
 }
 
-/// Of all ranks of a stage, in the order of the replicas.
+/// The recordings of a stage under this name, in the order of the replicas.
 reference::PerRank<float> shown_by_all(const Trial& trial, int stage, const std::string& what) {
     reference::PerRank<float> all;
     for (const int rank : trial.scenario.ranks_of(stage))
@@ -31,7 +31,7 @@ std::string of_stage(int stage, int rank, const std::string& what) {
     return "of stage " + std::to_string(stage) + " on rank " + std::to_string(rank) + ", " + what;
 }
 
-/// Every replica's, to the bit.
+/// Checks, bit for bit, that every replica has these values.
 void all_have(Trial& trial, int stage, Index step, const std::string& what, const Reals& expected,
               const std::string& whose) {
     const Floats values(expected.data(), expected.data() + expected.size());
@@ -40,7 +40,8 @@ void all_have(Trial& trial, int stage, Index step, const std::string& what, cons
                    of_stage(stage, rank, key(step, what)), whose);
 }
 
-/// What was given to the optimizer at each step makes these parameters, from the first ones on.
+/// Checks that the gradients given to the optimizer make the recorded parameters, beginning with the first
+/// ones.
 template <class Reference>
 void trained_as_by(Trial& trial, int stage, Reference right, const char* whose) {
     for (Index step = 0; step < trial.run.steps; ++step) {
@@ -62,7 +63,8 @@ void stage_is_trained(Trial& trial, int stage) {
                       "that of the reference's AdamS over the replicas' gradients");
 }
 
-/// The optimizer had the stage's own gradient and those of the tables, and what it made is in use.
+/// Checks that the optimizer got the stage's own gradient and those of the tables, and that its parameters
+/// are in use.
 void is_put_together(Trial& trial, int stage, Index step) {
     const bool trains = trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two;
     for (const int rank : trial.scenario.ranks_of(stage)) {
@@ -86,7 +88,7 @@ void is_put_together(Trial& trial, int stage, Index step) {
     }
 }
 
-/// A follows the mean of all replicas' gradients, and is the same in all of them.
+/// Checks that A follows the mean of all replicas' gradients, and is the same in all of them.
 void boundary_is_common(Trial& trial, int boundary) {
     const auto shown = [&](const std::string& what) {
         return reals_of(trial.seen[static_cast<std::size_t>(boundary)].at(what));
@@ -104,7 +106,7 @@ void boundary_is_common(Trial& trial, int boundary) {
     }
 }
 
-/// A network that trains itself, by the reference.
+/// A stage that the reference's AdamS trains.
 class TrainsItself final : public Stage {
   public:
     TrainsItself(std::unique_ptr<Stage> inner, const StageModel& model, double rate)
@@ -128,7 +130,7 @@ class TrainsItself final : public Stage {
     double rate_;
 };
 
-/// One replica is the pipeline that knows nothing of replicas.
+/// Checks that one replica equals the pipeline without replicas.
 void as_without_replicas(Trial& trial) {
     Scenario alone = trial.scenario;
     alone.run.trainer = Trainer::none;
@@ -167,7 +169,7 @@ Case trained_together(Case run) {
     return run;
 }
 
-/// One replica, and more of everything.
+/// One replica, and larger cases with several.
 std::vector<gate::Line> one_and_several(const gate::Implementation& /*of*/, const gate::Pins& pins) {
     if (!pins.empty())
         return {};

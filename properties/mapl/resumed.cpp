@@ -1,4 +1,4 @@
-// A run that is taken up from what was shown of it.
+// Resumes a run from its recorded state.
 #include "resumed.hpp"
 
 #include <utility>
@@ -7,7 +7,7 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-/// Another stage's later steps.
+/// Another stage with its steps shifted.
 class Later final : public Stage {
   public:
     Later(std::unique_ptr<Stage> inner, Index by) : inner_(std::move(inner)), by_(by) {}

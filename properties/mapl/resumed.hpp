@@ -1,11 +1,12 @@
+// Resumes a run from its recorded state.
 #pragma once
 
 #include "trial.hpp"
 
 namespace truestep::properties::mapl {
 
-/// What a run has still to do before that step, from the state that was shown then, as a scenario of its
-/// own: its step 0 is that step. Of runs without codewords and trainers.
+/// The rest of a run as its own scenario, from the recorded state before that step, which becomes step 0.
+/// For runs without codewords and trainers.
 [[nodiscard]] Scenario resumed_before(const Trial& trial, Index step);
 
 } // namespace truestep::properties::mapl

@@ -37,7 +37,7 @@ class MadeUp final : public Stage {
           summed_(parameters_.size(), 0.0F) {}
     Floats forward(Index step, Index micro, const Floats&) override {
         Floats x = made_up(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
-        if (run_.dyadic && run_.payload == Payload::bf16) // so fine that bf16 does not hold all of Z
+        if (run_.dyadic && run_.payload == Payload::bf16) // too fine for bf16 to hold all of Z
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] += static_cast<float>(i % 5) / 64.0F;
         return x;
@@ -59,7 +59,7 @@ class MadeUp final : public Stage {
   private:
     Case run_;
     std::uint64_t stage_;
-    Floats parameters_; ///< of which nothing comes
+    Floats parameters_; ///< do not affect what the stage sends
     Floats summed_;
 };
 
@@ -162,7 +162,7 @@ Scenario scenario_of(const Case& run) {
         const auto vocabulary = static_cast<std::uint64_t>(run.vocabulary);
         for (std::size_t token = 0; token < ids.size(); ++token) {
             const std::uint64_t bits = drawn(run, of_ids, step, micro, static_cast<Index>(token));
-            // The greatest one often, and such that repeat.
+            // Often the greatest id, and ids that repeat.
             ids[token] =
                 static_cast<Id>(bits % 3 == 0   ? vocabulary - 1
                                 : bits % 3 == 1 ? (bits >> 8U) % std::min<std::uint64_t>(vocabulary, 3)

@@ -1,4 +1,4 @@
-// What the replicas of a stage train together.
+// The model that the replicas of a stage train together.
 #include <utility>
 
 #include "subject.hpp"
@@ -9,8 +9,8 @@ StageModel stage_model(const Scenario& scenario, int stage, Index own, bool mask
     const Case& run = scenario.run;
     std::vector<problem::Tensor> tensors{{"stage", own}};
     if (run.anchors == Anchors::shared || run.anchors == Anchors::two) {
-        // Both sides of a boundary train a shared table, each among other tensors: the same bits come of it
-        // where every coordinate travels at every step.
+        // Both sides of a boundary train a shared table, each with different other tensors. They get the
+        // same bits only if every coordinate is sent at every step.
         const bool dense = run.anchors == Anchors::shared && !masks_shared_tables;
         const Index table = run.vocabulary * run.rank;
         if (stage + 1 < scenario.workers())

@@ -1,3 +1,4 @@
+// The parts of an implementation of MAPL that the gate tests.
 #pragma once
 
 #include <any>
@@ -17,7 +18,7 @@
 
 namespace truestep::properties::mapl {
 
-/// What is put to the test: the two sides of a boundary, as Sender and Receiver are.
+/// One side of a boundary under test; the interface is that of Sender and Receiver.
 class AnySide {
   public:
     virtual ~AnySide() = default;
@@ -33,7 +34,7 @@ class AnySender : public AnySide {
     [[nodiscard]] virtual Floats backward(Index micro) = 0;
     virtual bool end_step(double rate) = 0;
     [[nodiscard]] virtual Floats subspace_gradient() = 0;
-    /// Before the mean over replicas.
+    /// The gradient before the mean over replicas.
     [[nodiscard]] virtual Floats own_subspace_gradient() = 0;
 };
 class AnyReceiver : public AnySide {
@@ -43,31 +44,31 @@ class AnyReceiver : public AnySide {
     virtual void end_step() = 0;
 };
 
-/// What the ranks of a stage train together: the stage's own parameters, then the tables of anchors at its
-/// sides.
+/// The model that the ranks of a stage train together: the stage's own parameters, then the tables of
+/// anchors at its sides.
 struct StageModel {
     problem::Problem problem;
     std::vector<problem::Range> ranges;
     problem::DensitySchedule density;
 };
-/// `own` parameters; `masks_shared_tables` is a mistake (section 22.1).
+/// `own` is the number of the stage's parameters; `masks_shared_tables` plants a known bug (section 22.1).
 [[nodiscard]] StageModel stage_model(const Scenario& scenario, int stage, Index own,
                                      bool masks_shared_tables = false);
 
-/// What trains them, on one of the ranks.
+/// The optimizer of a stage, on one of its ranks.
 class AnyTrainer {
   public:
     virtual ~AnyTrainer() = default;
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
     [[nodiscard]] virtual Floats parameters() = 0;
-    /// All that it goes on from, on this rank.
+    /// Its state on this rank, from which it can continue.
     [[nodiscard]] virtual std::any state() = 0;
     virtual void restore(const std::any& state) = 0;
 };
 using StartsTrainer = std::function<std::unique_ptr<AnyTrainer>(const StageModel&, const Floats& parameters,
                                                                 distributed::Communicator& replicas)>;
 
-/// `replicas`: the ranks that have the same side of the same boundary; nullptr where there is no trainer.
+/// `replicas`: the ranks with the same side of the same boundary; nullptr if there is no trainer.
 template <class Made>
 using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, Tapped&, int peer,
                                                    distributed::Communicator* replicas)>;
@@ -75,16 +76,17 @@ using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, Ta
 struct Subjects {
     Starts<AnySender> sender;
     Starts<AnyReceiver> receiver;
-    /// What of a state is there after a restart: by way of a file, say. Without it all of it is.
+    /// Returns what a restart keeps of a state: it may go through a file, for example. Without this
+    /// function it is all.
     std::function<EndState(const Settings&, const EndState&, Side, int boundary)> kept{};
     StartsTrainer trainer{};
-    /// The ranks that one's trainer runs over; without it those of its stage.
+    /// The ranks over which a rank's trainer runs; without this function those of its stage.
     std::function<std::vector<int>(const Scenario&, int rank)> joined{};
     bool masks_shared_tables = false;
 };
 
-/// What an end of distributed/mapl computes with, and the peers that go with it to its peer; where there
-/// are none, the host's, and those that were given.
+/// The backend of an end of distributed/mapl, and the peers that go with it. Without them, the host's
+/// backend and the given peers.
 struct House {
     std::unique_ptr<distributed::Peers> peers{};
     std::unique_ptr<Backend> backend{};
@@ -92,7 +94,7 @@ struct House {
 using Builds = std::function<House(Tapped& given, int peer)>;
 [[nodiscard]] Subjects ends_in(const Builds& build);
 
-/// distributed/mapl, and the sharded SCAPE and AdamS of distributed/scape.
+/// The ends of distributed/mapl, and the sharded SCAPE and AdamS of distributed/scape.
 [[nodiscard]] Subjects host_ends();
 [[nodiscard]] StartsTrainer host_trainers();
 

@@ -1,3 +1,4 @@
+// Peers that record the bytes sent.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 namespace truestep::properties::mapl {
 
-/// Other peers, and every byte that is sent while it is said what for.
+/// Passes messages to other peers, and records every byte sent, by what it is for.
 class Tapped final : public distributed::Peers {
   public:
-    /// By when, and to whom.
+    /// The bytes by time and receiver.
     using Wire = std::map<std::string, std::vector<std::uint8_t>>;
-    /// Whom a rank is told to be: its stage, or its replica.
+    /// The number under which a rank is recorded: its stage, or its replica.
     using Named = std::function<int(int rank)>;
     Tapped(distributed::Peers& inner, Wire& wire, Named named)
         : inner_(inner), wire_(wire), named_(std::move(named)) {}
@@ -43,13 +44,13 @@ class Tapped final : public distributed::Peers {
     void progress() override { inner_.progress(); }
     void leave(const std::string& reason) noexcept override { inner_.leave(reason); }
 
-    /// For peers that carry messages past these, and note them here.
+    /// For peers that bypass these, and record here.
     [[nodiscard]] distributed::Peers& inner() { return inner_; }
     void note(int peer, const void* message, std::size_t bytes);
-    /// A message that the host can only read later.
+    /// Reads a message that the host can only read later.
     using Reads = std::function<const std::byte*()>;
     void note_later(int peer, Reads reads, std::size_t bytes);
-    /// Reads them.
+    /// Reads the messages that were noted for later.
     void settle();
 
   private:

@@ -1,4 +1,4 @@
-// How A is trained.
+// Properties of the training of A.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,7 +19,7 @@ const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Inde
     return seen[static_cast<std::size_t>(boundary)].at(key(step, "s.A"));
 }
 
-/// How large the share of a step's gradient in m is, before it is projected.
+/// The size of a step's gradient's share in m, before it is projected.
 double taken(const Trial& trial, Index boundary, Index step = 0) {
     const Floats& g = trial.seen[static_cast<std::size_t>(boundary)].at(key(step, "s.gA"));
     return (1.0 - trial.scenario.settings(boundary, Side::sender).beta) *
@@ -76,7 +76,7 @@ Case projected_once(Case run) {
     return run;
 }
 
-/// Columns in another order, and some with the other sign: r x r.
+/// An r x r matrix that permutes columns and flips some signs.
 Matrix<double> permutation(Index rank) {
     Matrix<double> made = Matrix<double>::Zero(rank, rank);
     for (Index column = 0; column < rank; ++column)
@@ -84,7 +84,7 @@ Matrix<double> permutation(Index rank) {
     return made;
 }
 
-/// Of each two columns that stand beside each other, by angles from the seed.
+/// An r x r rotation of neighbouring columns, by angles from the seed.
 Matrix<double> rotation(Index rank, std::uint64_t seed) {
     Matrix<double> made = Matrix<double>::Identity(rank, rank);
     for (Index column = 0; column + 1 < rank; ++column) {
@@ -98,12 +98,12 @@ Matrix<double> rotation(Index rank, std::uint64_t seed) {
     return made;
 }
 
-/// A O.
+/// The product A O.
 Floats turned(const Floats& a, const Matrix<double>& by) {
     return floats_of((matrix_of(a, by.rows()) * by).cast<float>());
 }
 
-/// That step alone, from the state that was shown before it, with A O and m O.
+/// That step only, from the recorded state before it, with A O and m O.
 Scenario turned_before(const Trial& trial, Index step, const Matrix<double>& by) {
     Scenario other = resumed_before(trial, step);
     other.run.steps = 1;
@@ -116,8 +116,8 @@ Scenario turned_before(const Trial& trial, Index step, const Matrix<double>& by)
     return other;
 }
 
-/// How large at most what is summed into m is, however much of it goes away in the sum: where columns are
-/// rotated, it is rounded in another way.
+/// A bound on the size of what is summed into m, whatever cancels in the sum: with rotated columns it
+/// rounds differently.
 double summed(const Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
     const Boundary<double> sides = shown_boundary<double>(trial, boundary, step);
@@ -162,20 +162,20 @@ void turned_step(Trial& trial, Index step) {
     }
 }
 
-// 8. A -> A O, m -> m O: the same comes through, and the training goes along, at each step of a run.
+// 8. A -> A O, m -> m O: Xhat stays, and the training turns along, at each step of a run.
 void turned_subspace(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     for (Index step = 0; step < trial.run.steps; ++step)
         turned_step(trial, step);
 }
 Case goes_on(Case run) {
-    run = nothing_lost(run); // the other Z is rounded in another way
+    run = nothing_lost(run); // the other Z is rounded differently
     run.restart = 0;
     return run;
 }
 
-/// What the reference makes of the second step of a run from rest, at the subspaces and of the gradients
-/// that were shown: of m it believes nothing.
+/// The reference's second step of a run from rest, from the recorded subspaces and gradients. It does not
+/// use the recorded m.
 verify::mapl::Judgement second_step(const Trial& trial, const std::vector<Seen>& seen, Index boundary,
                                     const Settings& settings) {
     const Seen& sender = seen[static_cast<std::size_t>(boundary)];
@@ -191,10 +191,10 @@ verify::mapl::Judgement second_step(const Trial& trial, const std::vector<Seen>&
                                        trial.scenario.rate, summed);
 }
 
-// 18. From rest the two orders take the same first step, and another second one: of A, not of m alone,
-// which is projected in one of them from the first step on.
+// 18. From rest the two orders take the same first step but different second ones. A must differ, not only
+// m, which one of them projects from the first step on.
 void orders(Trial& trial) {
-    trial.scenario.rate = 0.25; // what parts them is how far A goes in the first step
+    trial.scenario.rate = 0.25; // the orders part by how far A moves in the first step
     Scenario other = trial.scenario;
     other.settings = [inner = trial.scenario.settings](Index boundary, Side side) {
         Settings settings = inner(boundary, side);
@@ -244,14 +244,14 @@ Case two_steps_of_the_first_order(Case run) {
     run.width = std::max<Index>(run.width, run.rank + 2);
     run.micro = std::max<Index>(run.micro, 2);
     run.tokens = std::max<Index>(run.tokens, 3);
-    if (run.codewords > 0) { // so many that most vectors have a nearer one than 0
+    if (run.codewords > 0) { // enough that most vectors have a nearer one than 0
         run.codewords = 8;
         run.subsets = run.subsets > 1 ? 4 : 1;
     }
     return run;
 }
 
-/// Whether anything that was shown differs.
+/// Whether anything recorded differs.
 bool differ(const std::vector<Seen>& one, const std::vector<Seen>& other) {
     for (std::size_t rank = 0; rank < one.size(); ++rank)
         if (one[rank].values != other[rank].values)
@@ -259,7 +259,7 @@ bool differ(const std::vector<Seen>& one, const std::vector<Seen>& other) {
     return false;
 }
 
-// 17. Every setting matters.
+// 17. Every setting has an effect.
 void settings_matter(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     const auto differs = [&](const Scenario& scenario, const std::vector<Seen>& seen,

@@ -25,13 +25,13 @@ class MaplDifference final : public gate::Finding {
         return {run.width * run.rank, run.ranks(), step_ + 1}; // those of A
     }
     std::int64_t parted_at() const override { return step_ + 1; }
-    /// Of one boundary, of which all was seen; traces do not know means over replicas.
+    /// Only for one boundary that was recorded completely; traces do not hold means over replicas.
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         if (scenario_.run.replicas > 1 || scenario_.boundaries() != 1 || seen_.size() != 2)
             return false;
         try {
             verify::mapl::write(path, recording_of(scenario_, seen_, 0), source);
-        } catch (const std::exception&) { // a run that was not shown to its end
+        } catch (const std::exception&) { // a run whose recording is incomplete
             return false;
         }
         return true;
@@ -163,7 +163,7 @@ OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& all, In
     const std::size_t each = value_bytes(scenario.run.payload);
     made.values.resize(std::min(count, made.bytes / each));
     for (std::size_t i = 0; i < made.values.size(); ++i) {
-        std::uint32_t bits = 0; // the upper bytes, where there are but two
+        std::uint32_t bits = 0; // the upper bytes, if there are only two
         for (std::size_t byte = 0; byte < each; ++byte)
             bits |= static_cast<std::uint32_t>(found->second[i * each + byte]) << (8U * (4 - each + byte));
         made.values[i] = std::bit_cast<float>(bits);

@@ -1,3 +1,4 @@
+// The judging of one case of MAPL.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace truestep::properties::mapl {
 /// few dozen products with two others.
 [[nodiscard]] bool few_bits(const Floats& values, float steps = 8.0F);
 
-/// What the wire had of one micro-batch: Z, or dZ, and how many bytes in all.
+/// The content of one micro-batch's message: Z or dZ, and its size.
 struct OnTheWire {
     Floats values;
     std::size_t bytes = 0;
@@ -27,14 +28,14 @@ struct OnTheWire {
 [[nodiscard]] OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary,
                                     Index step, Index micro, bool forward);
 
-/// One case as it is judged.
+/// One case under judgement.
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& of);
 
     [[nodiscard]] std::vector<Seen> play(const Scenario& of) const { return candidate.run(of); }
-    /// Judges each replica of the pipeline that was seen as if it were the only one: `seen` and the ids are
-    /// its own then.
+    /// Judges each replica of the recorded pipeline as if it were the only one, with its own `seen` and
+    /// ids.
     template <class Judge>
     void each_replica(const Judge& judge) {
         for (Index number = 0; number < run.replicas; ++number) {
@@ -46,9 +47,9 @@ class Trial {
     [[nodiscard]] OnTheWire sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
                                  bool forward) const;
 
-    /// The first finding is the one that is told.
+    /// Keeps the first finding and drops later ones.
     void violated(Index step, const std::string& message);
-    /// Whatever is asked, told where it does not hold.
+    /// Counts one comparison, and reports it if it is false.
     template <class Message>
     void told(bool ok, Index step, const Message& message) {
         ++judged.counts.compared;
@@ -59,9 +60,9 @@ class Trial {
     }
     void same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
               const std::string& whose);
-    /// Two whole runs: all that was shown and sent.
+    /// Compares two whole runs: all that was shown and sent.
     void same(const std::vector<Seen>& expected, const std::vector<Seen>& actual, const std::string& whose);
-    /// Within twice the bound on rounding.
+    /// Compares within twice the bound on rounding.
     void near(const Matrix<verify::Bounded>& expected, const Floats& actual, Index step,
               const std::string& what);
     void near(const Matrix<double>& expected, const Matrix<double>& actual, double limit, Index step,
@@ -71,22 +72,22 @@ class Trial {
     Case run;
     Scenario scenario;
     const Candidate& candidate;
-    std::vector<Seen> seen; ///< of the scenario, once it has been played
-    Index replica = 0;      ///< of which it is, where each is judged by itself
+    std::vector<Seen> seen; ///< the recording of the scenario, once it has run
+    Index replica = 0;      ///< the replica that is judged
     gate::Judged judged;
 
   private:
-    std::string where_; ///< which replica, where there are several
+    std::string where_; ///< which replica, if there are several
     [[nodiscard]] Trial of_replica(Index number) const;
     void add(const verify::Comparison& compared, Index step, const std::string& what,
              const std::string& whose);
 };
 
-/// The sides of a boundary as they were shown at the begin of a step.
+/// The recorded sides of a boundary at the beginning of a step.
 template <class T>
 [[nodiscard]] Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step);
 
-/// Of a micro-batch, for the reference.
+/// The ids of a micro-batch, for the reference.
 [[nodiscard]] Ids ids_of(const Trial& trial, Index step, Index micro);
 
 [[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);

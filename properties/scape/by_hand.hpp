@@ -4,9 +4,9 @@
 
 #include <truestep/properties/scape/case.hpp>
 
-// Section 2, and the schedule of section 4, once more: coordinate by coordinate, straight from the text.
-// problem/ stands under the reference and every implementation of this tree alike, so that what is wrong
-// there is wrong on both sides of a comparison; the properties of masks ask here instead.
+// Section 2 and the schedule of section 4, worked out a second time, coordinate by coordinate from the
+// text. The reference and all implementations of this tree use problem/, so a comparison cannot show an
+// error in it. The properties of masks use this instead.
 
 namespace truestep::properties::scape {
 
@@ -21,7 +21,7 @@ struct SegmentByHand {
 
 [[nodiscard]] std::vector<SegmentByHand> segments_by_hand(const Case& run);
 
-/// Of one value of each rank: sections 5 and 32, before the division.
+/// The sum of one value of each rank by sections 5 and 32, before the division.
 [[nodiscard]] float sum_by_hand(const Case& run, const std::vector<float>& of_ranks);
 
 /// delta(t).

@@ -51,7 +51,7 @@ problem::DensitySchedule schedule_of(const Case& run) {
         break;
     }
     std::vector<double> values;
-    // A step more than is taken, whose mask is made and not used, and one more for properties that add one.
+    // One step more than is taken, since its mask is made, and one for properties that add a step.
     for (Index t = 1; t <= run.steps + static_cast<Index>(run.script.size()) + 3; ++t)
         values.push_back(jumping_density(run, t));
     return problem::DensitySchedule::recorded(std::move(values));

@@ -1,4 +1,4 @@
-// The groups of a case, and what its ranks are given at each step, in which parts.
+// The parts and buckets in which a case gives its ranks their gradients.
 #include <truestep/properties/scape/case.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// One part of several, or the whole. However many there are, no sum of them has to be refused.
+/// One part of several, or the whole. No sum of the parts has to be refused, however many there are.
 Gradients part_of(const Case& run, Index step, int part) {
     float scale = run.data == problem::DataClass::dyadic ? static_cast<float>(run.workers) : 1.0F;
     if (run.data == problem::DataClass::limit)
@@ -29,7 +29,7 @@ Gradients part_of(const Case& run, Index step, int part) {
     return g;
 }
 
-/// Another number for each tensor and step.
+/// A number that differs from tensor to tensor and step to step.
 std::uint64_t mixed(std::uint64_t seed, Index step, std::size_t tensor) {
     std::uint64_t x = seed * 8191 + static_cast<std::uint64_t>(step) * 131 + tensor + 1;
     x *= 0x9e37'79b9'7f4a'7c15U;

@@ -1,4 +1,4 @@
-// How what is no number and no name stands in the line of a case.
+// How the settings that are no plain numbers or names are written in the line of a case.
 #include "case_words.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Number number(const std::string& key, const std::string& text) {
     return *value;
 }
 
-/// A comma stands between the fields.
+/// Replaces the separator, since a comma separates the settings.
 std::string with(std::string text, char old_separator, char separator) {
     std::ranges::replace(text, old_separator, separator);
     return text;

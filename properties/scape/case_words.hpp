@@ -1,3 +1,4 @@
+// How the settings that are no plain numbers or names are written in the line of a case.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace truestep::properties::scape {
 
-// Each is a text without commas. Throws truestep::Error.
+// Each is a text without commas. Parsing throws truestep::Error.
 [[nodiscard]] std::string tensors_text(const std::vector<problem::Tensor>& tensors);
 [[nodiscard]] std::vector<problem::Tensor> parse_tensors(const std::string& text);
 [[nodiscard]] std::string groups_text(const problem::Groups& groups);

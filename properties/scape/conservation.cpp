@@ -1,4 +1,4 @@
-// Properties 1, 7 and 12 of section 8: what went in comes out, from every rank.
+// Properties 1, 7 and 12 of section 8: what went in comes out, on every rank.
 #include <cmath>
 
 #include "generators.hpp"
@@ -8,8 +8,8 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// On one coordinate, over all ranks: what a step was given and what it left. Sums, not means: no division
-/// by the number of ranks is needed, and so every number does.
+/// The input and the output of a step on one coordinate, summed over all ranks. Sums instead of means
+/// need no division, so any number of ranks will do.
 struct Balance {
     double went_in = 0.0;
     double came_out = 0.0;
@@ -56,15 +56,15 @@ void holds_within_its_roundings(Trial& trial) {
     const Case& run = trial.run();
     trial(trial.steps());
     const Ran& ran = trial.runs().back();
-    // Of every c a product, two sums and the other product; P - 1 sums of them and a division. What
-    // underflows adds half a unit of the smallest number each time, P times in the division.
-    // In e5m2 one more, where c is so much larger than what saturates that the rest of it is rounded.
-    // Where the owner rounds the mean, too, what that takes is multiplied by P and added to its residual.
+    // Each c takes a product, two sums and the other product; then come P - 1 sums and a division. What
+    // underflows adds half a unit of the smallest number each time, P times in the division. e5m2 takes one
+    // more: if c is much larger than what saturates, the rest of it is rounded. If the owner rounds the
+    // mean, too, the loss is multiplied by P and added to its residual.
     const problem::Payload format = problem::format_of(run.payload);
     const double roundings = (format == problem::Payload::e5m2 ? 5.0 : 4.0) +
                              (problem::rounds_mean(run.payload) ? 2.0 : 0.0) + run.workers;
-    // What rounding takes is in the residual, exactly; but what is added is that much larger: in e5m2 up to
-    // twice, where a c half of the least number becomes that.
+    // The residual holds exactly what rounding takes, but what is added is larger by as much: in e5m2 up to
+    // twice, if a c of half the least number is rounded up to that number.
     const double larger = format == problem::Payload::fp32   ? 1.001
                           : format == problem::Payload::bf16 ? 1.01
                                                              : 2.01;
@@ -85,7 +85,7 @@ void every_rank_counts(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
-    // The last step's mask does not depend on what is perturbed.
+    // The perturbation does not affect the last step's mask.
     const History& undisturbed = trial(scenario);
     const View& with = undisturbed.after.back().views.front();
     std::vector<Index> mask;

@@ -1,4 +1,4 @@
-// One file of a folder is changed.
+// Damages one file of a folder.
 #include <truestep/properties/scape/damage.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Property 5 of section 8: the mask is made one step ahead, and its arrival decides nothing.
+// Property 5 of section 8: the mask is made one step ahead, and the time of its arrival changes nothing.
 #include "generators.hpp"
 #include "support.hpp"
 

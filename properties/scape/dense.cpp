@@ -24,7 +24,7 @@ PerRank<float> to_vectors(const Gradients& gradients) {
 reference::scape::AdamS<float> dense_twin(const Case& run) {
     problem::Problem problem = problem_of(run);
     problem.algorithm = problem::Algorithm::adams;
-    problem.settings.groups.clear(); // where sums are exact, their order shows in no bit
+    problem.settings.groups.clear(); // where sums are exact, no bit shows their order
     return {problem, to_vector(parameters_of(run))};
 }
 
@@ -44,9 +44,9 @@ void equals_adams(Trial& trial) {
     }
 }
 
-/// sqrt(v), corrected, plus epsilon: the denominator of section 3, in double.
+/// The denominator of section 3, in double: the corrected sqrt(v) plus epsilon.
 double denominator(const problem::HyperParameters& settings, Index t, double m, double g) {
-    constexpr double learning_rate = 0x1p-8; // is no part of it
+    constexpr double learning_rate = 0x1p-8; // it does not depend on it
     const reference::Coefficients<float> scalars(settings, t, learning_rate);
     const auto b2 = static_cast<double>(scalars.b2);
     const auto a2 = static_cast<double>(scalars.a2);
@@ -57,11 +57,10 @@ double denominator(const problem::HyperParameters& settings, Index t, double m, 
            static_cast<double>(scalars.eps);
 }
 
-// The gradient that SCAPE updates with is M - b1*m, divided by a1. With u = 2^-24, M brings one rounding of
-// its own size, u*|M|, and the division makes u*|M|/a1 of it: as M is b1*m + a1*g, the error of ghat
-// relative to g grows with |m|/|g|. To that come the roundings of a1*g, of the difference and of the
-// quotient, 3u|g|. The parameters follow through |1/D - 1/D'| of the two denominators, the rest is
-// roundings of each.
+// SCAPE updates with the gradient (M - b1*m) / a1. With u = 2^-24, M has one rounding of its own size,
+// u*|M|, which the division turns into u*|M|/a1. As M is b1*m + a1*g, the error of ghat relative to g grows
+// with |m|/|g|. The roundings of a1*g, of the difference and of the quotient add 3u|g|. The parameters
+// differ by |1/D - 1/D'| of the two denominators, and by the roundings of each.
 void lies_within_the_bound(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
@@ -87,7 +86,7 @@ void lies_within_the_bound(Trial& trial) {
             const float b1m = scalars.b1 * was.moment[at];
             const auto ghat = static_cast<double>((is.moment[at] - b1m) / scalars.a1);
             const double a1 = static_cast<double>(scalars.a1);
-            // As numbers: c ends with + e, which makes +0 of a -0.
+            // Compared as numbers: c ends with + e, which turns -0 into +0.
             trial.expect_at(is.moment[at] == twin.state.m[index], t, index, "M is not that of AdamS");
             trial.expect_at(std::abs(ghat - g) <= (u * std::abs(M) / a1 + 3 * u * std::abs(g)) * 1.001, t,
                             index,

@@ -1,5 +1,5 @@
-// The implementations of gpu/scape as candidates: the host's form anywhere, the devices' where there are
-// some.
+// The implementations of gpu/scape for the gate: the host's form anywhere, the devices' where there are
+// devices.
 #include <truestep/properties/scape/sharded.hpp>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool same_process(const Group& group) {
     return group.name() == "in_process";
 }
 
-/// With `native` one communicator's order of adding is another's no more.
+/// Each communicator of `native` may add in another order.
 std::vector<gpu::scape::BlockOptions> block_variants(Reduction reduction) {
     std::vector<gpu::scape::BlockOptions> all = gpu::scape::block_variants();
     if (reduction == Reduction::native)
@@ -65,7 +65,7 @@ MakePlace blocks(const Group& group, Reduction reduction, Bug bug = Bug::none) {
     };
 }
 
-/// All ranks on the first device. With the second variant its launches go through graphs.
+/// All ranks on the first device. With the second variant launches go through graphs.
 MakePlace one_device([[maybe_unused]] const Group& group, [[maybe_unused]] Reduction reduction,
                      [[maybe_unused]] Bug bug = Bug::none) {
 #if defined(TRUESTEP_WITH_CUDA)
@@ -87,7 +87,7 @@ MakePlace one_device([[maybe_unused]] const Group& group, [[maybe_unused]] Reduc
 #endif
 }
 
-/// A device for each rank of this machine.
+/// One device for each rank of this machine.
 MakePlace a_device_each([[maybe_unused]] Reduction reduction) {
 #if defined(TRUESTEP_WITH_NCCL)
     return [reduction](const Setup& setup, Communicator& ranks) {
@@ -127,7 +127,7 @@ std::vector<Ranked> on_devices(const Group& group) {
          .level = LevelKind::exact,
          .variants = names(block_variants(Reduction::ordered)),
          .place = blocks(group, Reduction::ordered),
-         .like = "host", // the step, what ranks agree on and the files are the host's
+         .like = "host", // the step, the agreements and the files are the host's
          .takes_parts = true,
          .rounds_payloads = true,
          .adds_groups = true,
@@ -140,7 +140,7 @@ std::vector<Ranked> on_devices(const Group& group) {
          .like = "cuda-blocks",
          .takes_parts = true,
          .shares_folders = true,
-         .most_parameters = small}); // of large ones: the blocks' above, and host-native's order of sums
+         .most_parameters = small}); // cuda-blocks covers large ones, and host-native the order of sums
     add({.name = device.name,
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},

@@ -1,4 +1,4 @@
-// A counterexample: what does not hold, the values around, the shrunk problem drawn.
+// A counterexample: the violation, the values around, and a drawing of the shrunk problem.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -87,7 +87,7 @@ Lane::Values mask_texts(const View& view, Index size) {
     return texts;
 }
 
-/// From top to bottom.
+/// The lanes from top to bottom.
 std::vector<Lane> lanes_of(const Ran& ran, std::size_t action, Index size) {
     const std::vector<View>& views = ran.history.after[action].views;
     const History reference = reference_implementation()->run(ran.scenario);
@@ -132,7 +132,7 @@ std::optional<gate::Drawing> drawing_of(const Counterexample& found) {
         return std::nullopt;
     const std::size_t action = drawn_action(found, ran.history);
 
-    // The problem may have been restarted with other ranks before.
+    // An earlier restart may have changed the number of ranks.
     const problem::Problem* problem = &ran.scenario.setup.problem;
     for (std::size_t earlier = 0; earlier <= action; ++earlier)
         if (ran.scenario.actions[earlier].kind == Action::Kind::restart)
@@ -172,7 +172,7 @@ int most_ranks(const Counterexample& found) {
     return most;
 }
 
-/// A counterexample as the gate tells of it.
+/// A counterexample as the gate's finding.
 class Failure final : public gate::Finding {
   public:
     explicit Failure(Counterexample found) : found_(std::move(found)) {}

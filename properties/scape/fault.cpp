@@ -1,4 +1,4 @@
-// A rank that fails ends all ranks, and they say which it was: what no rank's own values can show.
+// A rank that fails ends all ranks, and each one's error names it. Values of ranks cannot show this.
 #include <algorithm>
 #include <cctype>
 
@@ -9,7 +9,7 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// "rank 2", and not as the begin of "rank 23"; among several: "ranks 1 and 2".
+/// Whether the text names the rank: "rank 2", but not "rank 23"; or among several, "ranks 1 and 2".
 bool names_rank(const std::string& text, int rank) {
     const std::string number = std::to_string(rank);
     const auto is_digit = [&](std::size_t at) {
@@ -26,7 +26,7 @@ void all_ranks_are_told(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     const Index step = run.chosen_place % run.steps + 1;
-    // Of the exchanges that a step has, or with buckets a few of them.
+    // A step has about so many exchanges; with buckets it has more.
     constexpr Index most_exchanges = 6;
     Fault fault;
     fault.rank = run.chosen_rank % run.workers;

@@ -14,7 +14,7 @@ using gate::from_to;
 using problem::DataClass;
 using problem::Payload;
 
-/// One of these values in the place of those that a case has.
+/// Draws one of these values for a setting.
 template <class Value>
 void draw(gate::CaseSpec<Case>& cases, const std::string& key, Value Case::*member,
           std::vector<Value> values) {
@@ -52,7 +52,7 @@ rc::Gen<Operation> operation() {
         rc::gen::set(&Operation::workers, one_of(worker_counts)),
         rc::gen::set(&Operation::rank, from_to<int>(0, 32)),
         rc::gen::set(&Operation::what, from_to<std::uint8_t>(0, 15)));
-    // What the kind has no use for says nothing.
+    // Leaves out values that this kind does not use.
     return rc::gen::map(all, [](Operation drawn) {
         Operation result;
         result.kind = drawn.kind;
@@ -96,7 +96,7 @@ void needs_exactness(Case& run) {
     run.data = DataClass::dyadic;
     run.payload = Payload::fp32; // or M has bits that no mean of whole multiples has
     run.parts = 1;
-    // Bits that a sum may need grow with every step, and with the betas' own.
+    // The bits of a sum grow with every step, and with the betas' bits.
     constexpr Index most_steps = 6;
     run.steps = std::min(run.steps, most_steps);
     const auto few_bits = [](double beta) { return beta == 0.0 || beta == 0.5 || beta == 0.75; };

@@ -1,5 +1,5 @@
-// The kinds of case that the world of SCAPE's users has, each with how many of a hundred cases of
-// `reference` or `machine` have to be of it. docs/drawn.md has what is drawn.
+// Kinds of cases that users meet, each with the least percentage of cases of `reference` or `machine`.
+// docs/drawn.md lists what is drawn.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,7 +29,7 @@ bool any_step(const Case& run, const Is& is) {
     return false;
 }
 
-/// is(n, rho*n, k) of any segment that is not always dense, at any step.
+/// Whether is(n, rho*n, k) holds for any segment that is not always dense, at any step.
 template <class Is>
 bool any_segment(const Case& run, const Is& is) {
     const problem::Problem problem = problem_of(run);
@@ -105,7 +105,7 @@ const std::vector<Kind>& of_a_run() {
     return all;
 }
 
-/// Saves of a script, and those of a step that has been saved before.
+/// How often a script saves, and how often at a step that has been saved before.
 std::pair<int, int> checkpoints(const Case& run) {
     int all = 0;
     int again = 0;

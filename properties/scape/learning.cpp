@@ -1,4 +1,4 @@
-// How candidates of SCAPE are trained: section 33.
+// How implementations of SCAPE are trained (section 33).
 #include "learning.hpp"
 
 #include <numeric>
@@ -14,11 +14,11 @@ namespace {
 using gate::Learning;
 using problem::Payload;
 
-/// Of three sizes: one whose handlers are in its midst, one of a single rank, and a first one that has a
-/// last rank to lose.
+/// Three sizes: a first group that has a last rank to lose, one whose handlers are in its midst, and a
+/// single rank.
 const problem::Groups some_groups{2, 3, 1};
 
-/// "payload bf16, in groups 2,3,1"; "" of fp32 and no groups.
+/// "payload bf16, in groups 2,3,1"; "" for fp32 without groups.
 std::string name_of(Payload payload, const problem::Groups& groups) {
     std::string name =
         payload == Payload::fp32 ? std::string() : "payload " + std::string(problem::name(payload));
@@ -27,7 +27,7 @@ std::string name_of(Payload payload, const problem::Groups& groups) {
     return name;
 }
 
-/// Three ranks, of which no sum of two has the bits, clipping, decay.
+/// Three ranks, so that the order of additions matters, with clipping and decay.
 Learning::Setting setting_with(Payload payload, const problem::Groups& groups) {
     Learning::Setting setting;
     setting.name = name_of(payload, groups);
@@ -42,7 +42,7 @@ Learning::Setting setting_with(Payload payload, const problem::Groups& groups) {
 
 std::string setting_of(const std::string& shows) {
     Payload payload = Payload::fp32;
-    // The longer name last, whose beginning is the shorter one.
+    // The longer name last, since it begins with the shorter one.
     for (const Payload one : {Payload::bf16, Payload::e5m2, Payload::bf16_both})
         if (shows.find("payload of " + std::string(problem::name(one))) != std::string::npos)
             payload = one;

@@ -1,4 +1,4 @@
-// Trainings of implementations that are asked for all ranks at once.
+// Trainings of implementations that run all ranks at once.
 #include "live.hpp"
 
 #include <stdexcept>
@@ -8,7 +8,7 @@ namespace truestep::properties::scape {
 void show(Live& live, int rank, const View& view) {
     for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
         live.seen(rank, std::span<const float>(*vector));
-    if (view.step > 0) // before it the mask may be anything
+    if (view.step > 0) // at step 0 the mask may be anything
         live.seen(rank, std::span<const std::uint8_t>(view.mask));
 }
 
@@ -27,7 +27,7 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
             const Live::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
             ends = ends || step.ends;
             if (step.ends)
-                continue; // the others are asked, too: each takes its last look
+                continue; // the others are asked, too: each looks once more
             action.learning_rate = step.learning_rate;
             action.gradients.push_back(gate::sum_of(step.parts));
             if (step.restarts && rank + 1 == workers)

@@ -1,3 +1,4 @@
+// Trainings of implementations of SCAPE.
 #pragma once
 
 #include <filesystem>
@@ -7,24 +8,24 @@
 
 namespace truestep::properties::scape {
 
-/// All that a rank shows of itself.
+/// Passes on the visible state of a rank.
 void show(Live& live, int rank, const View& view);
 
-/// All ranks of an implementation, at once.
+/// All ranks of an implementation at once.
 class Lockstep {
   public:
     virtual ~Lockstep() = default;
     [[nodiscard]] virtual std::vector<View> views() = 0;
     [[nodiscard]] virtual std::vector<Outcome> step(const Action& action) = 0;
-    /// New ranks go on from what these save; nothing where they cannot.
+    /// Continues with new ranks from what these save; does nothing if they cannot.
     virtual void restart() = 0;
 };
 
-/// Implementation::train() over it.
+/// Implementation::train() for these ranks.
 void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks);
 
-/// The same of one rank, as each of them is called. `folder`, an empty one, is for restarts; none: it goes
-/// on without.
+/// The same for one rank, called on each of them. `folder` is an empty one for restarts; none: it continues
+/// without.
 void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std::filesystem::path& folder,
                 distributed::Communicator& ranks);
 

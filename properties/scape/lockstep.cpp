@@ -1,4 +1,4 @@
-// The reference put through a scenario: all ranks in lockstep, in one process.
+// Runs a scenario on the reference: all ranks in lockstep, in one process.
 #include <truestep/properties/scape/implementations.hpp>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class ReferenceRun {
         return all;
     }
 
-    /// Empty after a halt, when nothing is to come.
+    /// Empty after a halt, since there is no next step.
     [[nodiscard]] std::vector<std::vector<std::uint8_t>> coming() const {
         const auto ranks = static_cast<std::size_t>(problem_.workers);
         if (halted_)
@@ -101,13 +101,13 @@ class ReferenceRun {
         run_.restore(std::move(state));
     }
 
-    /// All but the bytes, which are counted on their way.
+    /// All but the bytes, which are counted outside.
     [[nodiscard]] Told told_of(const verify::scape::StepResults<float>& results) const {
         Told told;
         told.step = run_.state().step;
         told.selected = static_cast<Index>(results.mask.size());
         if (problem_.algorithm == problem::Algorithm::adams)
-            return told; // nothing changes in its mask, and it does not clip
+            return told; // its mask does not change, and it does not clip
         for (const Index coordinate : results.mask)
             told.kept += std::ranges::binary_search(mask_, coordinate) ? 1 : 0;
         if (problem_.settings.clip_norm > 0.0) {
@@ -128,7 +128,7 @@ class ReferenceRun {
     bool halted_ = false; ///< in the last step
 };
 
-/// Its state outlives any restart with as many ranks.
+/// Keeps its state in a restart with as many ranks.
 class TrainedReference final : public Lockstep {
   public:
     explicit TrainedReference(const Setup& setup)
@@ -157,13 +157,14 @@ class ReferenceImplementation final : public Implementation {
         ReferenceRun reference(scenario.setup);
         for (const Action& action : scenario.actions) {
             Outcome outcome;
-            // It keeps no files that could be damaged: as of one that is refused, the step stays.
+            // The reference keeps no files that could be damaged: the step stays, as after a refused
+            // checkpoint.
             if (action.kind == Action::Kind::step || action.kind == Action::Kind::damage)
                 outcome = reference.step(action);
             if (action.kind == Action::Kind::restart)
                 reference.restart(action);
             if (action.kind == Action::Kind::undo)
-                outcome = ReferenceRun(reference).step(action); // which changes nothing
+                outcome = ReferenceRun(reference).step(action); // on a copy, which changes nothing
             Snapshot snapshot;
             snapshot.views = reference.views();
             snapshot.outcomes.assign(snapshot.views.size(), outcome);

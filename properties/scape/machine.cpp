@@ -1,5 +1,5 @@
-// All of section 8 that needs no special case, while steps, refusals, restarts and delays come in any
-// order: the reference goes through the same script, and no bit may differ.
+// Steps, refusals, restarts and delays in any order: the reference follows the same script, and no bit may
+// differ. It covers all of section 8 that needs no special case.
 #include <algorithm>
 #include <bit>
 
@@ -13,7 +13,7 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// What it says of its step is what the reference says, and what was counted on its way.
+/// Checks a rank's report of its step against the reference's, and against the counted bytes.
 void expect_told(Trial& trial, const std::string& who, const Told& should, const Told& is,
                  const distributed::Bytes& sent, bool knows_the_mask_before) {
     const auto expect = [&](bool same, const std::string& what, const std::string& one,
@@ -61,10 +61,10 @@ void same_history(Trial& trial, const Scenario& scenario, const History& expecte
             if (should.kind == Outcome::Kind::refused)
                 trial.expect(should.rank == is.rank && should.index == is.index,
                              who + "the refusal names the wrong place: " + is.text);
-            // Half of a halted step may be done; what counts is that all know it.
+            // A halted step may be half done; it matters that all ranks halt.
             if (should.kind == Outcome::Kind::halted)
                 continue;
-            // A mask is shown of the step that used it; what lies before a restart need not be kept.
+            // A mask belongs to the step that used it; masks from before a restart need not be kept.
             const bool has_mask = should.kind == Outcome::Kind::taken && kind == Action::Kind::step;
             trial.same_view(step, static_cast<int>(rank), one.views[rank], two.views[rank], has_mask);
             if (has_mask && two.views[rank].told)
@@ -98,7 +98,7 @@ Scenario script_of(Trial& trial) {
             action.gradients[rank][static_cast<std::size_t>(run.chosen_place % run.size())] =
                 unacceptable(operation.what);
             if (operation.what >= 8) {
-                // The lowest rank's lowest index is named, whoever sees it first.
+                // The refusal names the lowest rank's lowest index, whichever rank sees it first.
                 const std::size_t next = (rank + 1) % action.gradients.size();
                 action.gradients[next][static_cast<std::size_t>((run.chosen_place / 3) % run.size())] =
                     unacceptable(static_cast<std::uint8_t>(operation.what + 3));
@@ -143,8 +143,8 @@ void any_script(Trial& trial) {
     same_history(trial, scenario, expected, trial.tolerant(scenario));
 }
 
-/// The third step makes infinities of the parameters (`reference` has more of these), and is undone: from
-/// where the state is restored, all goes on, to the same end again and again.
+/// The third step makes infinities of the parameters (`reference` has more such cases), and is undone. From
+/// the restored state the run goes to the same end again and again.
 Case halts_and_goes_on() {
     Case run;
     run.tensors = {{"a", 70, false}, {"b", 2, true}};
@@ -158,8 +158,8 @@ Case halts_and_goes_on() {
     return run;
 }
 
-/// One rank refuses its gradient while the mask has not begun to travel, and the payload is bf16, for which
-/// the others need the mask before they agree.
+/// One rank refuses its gradient before the mask is sent, with a payload of bf16, for which the others need
+/// the mask before they agree.
 Case refuses_before_the_mask() {
     Case run;
     run.workers = 2;

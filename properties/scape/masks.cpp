@@ -1,4 +1,4 @@
-// Properties 2, 3 and 4 of section 8: what the mask holds, and what lies on and off it.
+// Properties 2, 3 and 4 of section 8: what the mask holds, and what is on and off it.
 #include <algorithm>
 #include <cmath>
 
@@ -98,7 +98,7 @@ void count_is_right(Trial& trial) {
         check_count(trial, history.coming[rank], trial.run().steps + 1, static_cast<int>(rank));
 }
 
-/// S_{t+1}, from the owners' own c of step t; S_1 from c_1.
+/// Checks S_{t+1} against the owners' own c of step t, and S_1 against c_1.
 void order_is_right(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
@@ -117,8 +117,7 @@ void order_is_right(Trial& trial) {
                     std::abs(local(run, was.moment[at], ran.scenario.actions[made_in].gradients[owner][at],
                                    was.residual[at])));
             };
-            // The last of the selected, in the total order of section 5: larger first, then the lower
-            // index.
+            // The last of the selected, in section 5's total order: larger first, then the lower index.
             Index last = -1;
             for (Index index = segment.begin; index < segment.end; ++index)
                 if (selected(mask, index) && (last < 0 || score(index) <= score(last)))

@@ -1,6 +1,6 @@
-// The order in which section 5 adds the norm's blocks. It shows in the last digits of a double, of which a
-// factor in fp32 keeps nothing; so clipping is to a norm of which one order makes a factor on the one side
-// of a place halfway between two floats, and another order one on the other side.
+// The order in which section 5 adds the norm's blocks shows only in the last digits of a double, which a
+// factor in fp32 does not keep. So the case clips to a norm for which the two orders give factors on either
+// side of a place halfway between two floats.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -47,7 +47,7 @@ double one_after_another(const Sums& sums) {
     return total;
 }
 
-/// As version 2 has it, or, with `early`, with an odd last one added to the pair before it.
+/// The sum in the order of version 2; with `early`, an odd last block is added to the pair before it.
 double as_a_tree(Sums sums, bool early) {
     while (sums.size() > 1) {
         Sums next;
@@ -62,7 +62,7 @@ double as_a_tree(Sums sums, bool early) {
     return sums.front();
 }
 
-/// As the case has it, and as it might be taken for.
+/// The norm by the case's version, and one by a wrong order.
 std::pair<double, double> two_norms(const Case& run, const Sums& sums) {
     const double tree = as_a_tree(sums, false);
     const double ascending = one_after_another(sums);
@@ -71,7 +71,7 @@ std::pair<double, double> two_norms(const Case& run, const Sums& sums) {
     return {std::sqrt(second ? tree : ascending), std::sqrt(other)};
 }
 
-/// A clip_norm whose factor tells the two norms apart; none where they are the same.
+/// A clip_norm with different factors for the two norms; none if they are equal.
 std::optional<double> clip_norm_between(double right, double wrong) {
     const auto factor = [](double clip_norm, double norm) {
         return static_cast<float>(clip_norm / (norm + 1e-6));
@@ -87,8 +87,8 @@ std::optional<double> clip_norm_between(double right, double wrong) {
     return std::nullopt;
 }
 
-/// The case with such a clip_norm, and with a few coordinates less, if that many less make the norms
-/// differ. Without the last ones the others' ghat is what it was.
+/// The case with such a clip_norm, and with a few coordinates less if that makes the norms differ. Leaving
+/// out the last ones does not change the others' ghat.
 std::optional<Case> telling(Case run) {
     reference::PerRank<float> gradients;
     for (const auto& of_rank : gradients_of(run, 1))
@@ -122,7 +122,7 @@ void blocks_are_added_in_order(Trial& trial) {
                         expected.after.front().views[rank].moment, actual.after.front().views[rank].moment);
 }
 
-/// All of five to seven blocks, in one step.
+/// Makes a case of five to seven blocks, with all coordinates, in one step.
 void needs_blocks(Case& run) {
     constexpr Index at_least = 4 * norm_block + most_less;
     run.tensors = {{"a", at_least + run.chosen_place % (2 * norm_block), false}, {"b", 7, true}};

@@ -1,4 +1,5 @@
-// Section 21: a payload of bf16 that would overflow. No gradients lead there, so the run begins at a state.
+// A payload of bf16 that would overflow (section 21). Gradients do not lead there, so the run begins at a
+// state.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -14,7 +15,7 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// What the residual holds: where bf16 ends, halfway to 2^128, and what is nearest to that.
+/// Residuals around the greatest bf16: halfway to 2^128, and the nearest to that.
 float nearly_too_large(std::uint64_t drawn) {
     constexpr float halfway = 0x1.FFp127F; // the least that rounds to no finite number
     constexpr float greatest = 0x1.FEp127F;
@@ -28,8 +29,8 @@ bool travels(float value) {
     return std::abs(value) < 0x1.FFp127F;
 }
 
-/// One rank's residual holds it, or all ranks' do, and the mask of the next step mostly has its coordinate:
-/// else the mask after it may.
+/// One rank's residual holds such a value, or all ranks' do. The next step's mask mostly has its
+/// coordinate; otherwise the mask after it may.
 Begun nearly_overflowing(const Case& run, std::size_t rank) {
     const auto at = static_cast<std::size_t>(run.chosen_place % run.size());
     Begun begun;
@@ -67,7 +68,7 @@ void overflow_is_refused(Trial& trial) {
     trial.classify(refused.has_value(), "too large a payload");
     trial.classify(refused.value_or(0) > 0, "too large in a later step");
     if (refused && run.chosen_place / 3 % 2 == 1) {
-        // A gradient that is refused comes first, whatever its rank.
+        // A refused gradient comes first, whatever its rank.
         auto& gradients = scenario.actions[*refused].gradients;
         const std::size_t other = (rank + 1) % gradients.size();
         gradients[other][static_cast<std::size_t>((run.chosen_place / 3) % run.size())] =

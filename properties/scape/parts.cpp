@@ -9,7 +9,7 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// Whether a sum that begins with the last part has other bits anywhere.
+/// Whether a sum that begins with the last part differs in any bit.
 bool order_shows(const Scenario& scenario) {
     return std::ranges::any_of(scenario.actions, [](const Action& action) {
         Gradients back = action.parts.empty() ? action.gradients : action.parts.back();
@@ -57,7 +57,7 @@ void every_part_counts(Trial& trial) {
     classify_parts(trial);
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
-    // The last step's mask does not depend on what is perturbed.
+    // The perturbation does not affect the last step's mask.
     const View with = trial(scenario).after.back().views.front();
     std::vector<Index> mask;
     for (Index index = 0; index < run.size(); ++index)
@@ -82,7 +82,7 @@ void every_part_counts(Trial& trial) {
                     run.steps + 1, 0, expected.moment, disturbed.after.back().views.front().moment);
 }
 
-/// Sums of parts have more bits than one, so there are fewer steps.
+/// Sums of parts have more bits than one part, so there are fewer steps.
 void needs_exact_parts(Case& run) {
     const int parts = std::clamp(run.parts, 2, 4);
     needs_exactness(run);
@@ -90,8 +90,8 @@ void needs_exact_parts(Case& run) {
     run.steps = std::min<Index>(run.steps, 3);
 }
 
-/// Puts a value that has to be refused into a part, or values into two whose sum has to be. Returns what
-/// the parts add up to.
+/// Puts a value that must be refused into a part, or values into two parts whose sum must be refused.
+/// Returns the sum.
 float spoil(const Case& run, Action& action, std::size_t rank, std::size_t at) {
     const auto what = static_cast<std::uint8_t>(run.seed % 9);
     const auto part = static_cast<std::size_t>(run.chosen_place / 7 % run.parts);
@@ -142,8 +142,8 @@ Cut without_the_last(const Case& run, Cut cut) {
     return cut;
 }
 
-/// Buckets of which two at least have something, spoilt, and what is wrong with them. What only one rank
-/// can give comes last.
+/// Invalid buckets, made from valid ones of which at least two are not empty, and what is wrong with them.
+/// The cases of a single rank come last.
 std::pair<std::string, Miscut> spoilt(const Case& run, Cut cut) {
     constexpr Index of_all = 4;
     constexpr Index of_one = 5;
@@ -205,8 +205,8 @@ void wrong_buckets_end_the_step(Trial& trial) {
     }
 }
 
-/// Two that have something, at every step; and few ranks and steps, for each bucket is an exchange, and
-/// what is asked is no matter of many.
+/// At least two buckets that are not empty, at every step. Few ranks and steps, since each bucket is an
+/// exchange, and more would show no more.
 void needs_buckets(Case& run) {
     run.workers = std::min(run.workers, 5);
     run.steps = std::min<Index>(run.steps, 3);

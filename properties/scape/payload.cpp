@@ -1,4 +1,4 @@
-// Payloads of bf16 and e5m2 (section 21), by hand: what travels, what of it stays, and what M is made of.
+// Payloads of bf16 and e5m2 (section 21), by hand: what is sent, what stays, and what M is made of.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,22 +11,22 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// The nearer of the two neighbours in bf16; of two equally near ones, the one whose last bit is 0.
+/// The nearer of the two neighbours in bf16; in a tie, the one whose last bit is 0.
 float nearest_in_bf16(float value) {
     const std::uint32_t bits = bits_of(value);
     const std::uint32_t below = bits & 0xffff'0000U;
     const auto to = [&](std::uint32_t neighbour) {
         return std::abs(static_cast<double>(std::bit_cast<float>(neighbour)) - static_cast<double>(value));
     };
-    const std::uint32_t above = below + 0x1'0000U; // a step away from 0
+    const std::uint32_t above = below + 0x1'0000U; // one step away from 0
     const bool below_is_even = (below & 0x1'0000U) == 0;
     return std::bit_cast<float>(to(below) < to(above) || (to(below) == to(above) && below_is_even) ? below
                                                                                                    : above);
 }
 
-/// Of the numbers j/4 * 2^n that E5M2 has after the factor 2^(15-E), the one whose distance is least.
+/// The nearest of the numbers j/4 * 2^n that E5M2 has after the factor 2^(15-E).
 float nearest_in_e5m2(float value, int E) {
-    // What is larger saturates; far above, no difference in double would tell two numbers apart.
+    // Larger values saturate; far above, two distances in double would be equal.
     const double scaled = std::min(std::ldexp(std::abs(static_cast<double>(value)), 15 - E), 57344.0);
     double nearest = 0.0;
     bool even = true;
@@ -114,8 +114,8 @@ void rounding_waits(Trial& trial) {
     rounding_waits_in_the_residual(trial, trial.steps());
 }
 
-/// The second step has zeros, or what is below 2^-126 and too little to count; of one rank something, where
-/// the case says so. Before and after it E5M2 holds all that there is, so that c is the gradient.
+/// The second step has zeros, or values below 2^-126, which do not count; in some cases one rank has larger
+/// values. Before and after it E5M2 holds all values exactly, so that c is the gradient.
 void zeros_keep_the_scale(Trial& trial) {
     const Case& run = trial.run();
     Scenario scenario = trial.steps();
@@ -139,7 +139,7 @@ void needs_bf16(Case& run) {
     run.payload = problem::Payload::bf16;
 }
 
-/// Of one rank alone the mean is what it has sent, and rounding takes nothing of that.
+/// A single rank's mean is what it has sent, and rounding takes nothing of it.
 void needs_both(Case& run) {
     needs_no_clipping(run);
     run.owners_in_turn = false;

@@ -54,10 +54,10 @@ Json json_of(const Setup& setup) {
             {"segments", std::move(segments)}};
 }
 
-/// A case on its way through the program's processes.
+/// Runs a case on the program's processes.
 class ProgramRun {
   public:
-    /// `ended`: by rank why it does not begin, or nothing, where somebody wants to know that.
+    /// `ended`: if given, receives by rank why it does not begin, or nothing.
     ProgramRun(Programs& programs, const Shows& shows, Setup setup, const std::optional<Odd>& odd = {},
                std::vector<std::string>* ended = nullptr)
         : session_(programs, setup.problem.workers), shows_(shows), setup_(std::move(setup)) {
@@ -67,11 +67,11 @@ class ProgramRun {
     std::vector<Outcome> step(const Action& action);
     void save(const fs::path& folder) { session_.with_folder("save", folder); }
     void restore(const fs::path& folder) { session_.with_folder("restore", folder); }
-    /// Other ranks go on.
+    /// Continues with other ranks.
     void restart(const Action& action, const fs::path& folder);
-    /// A step that is taken back.
+    /// A step that is undone.
     std::vector<Outcome> undo(const Action& action, const fs::path& folder);
-    /// One that is, if all take the damaged checkpoint for whole.
+    /// A step that is undone if all ranks accept the damaged checkpoint.
     std::vector<Outcome> damage(const Action& action, const fs::path& folder);
     std::vector<View> views();
     std::vector<std::vector<std::uint8_t>> coming();
@@ -127,7 +127,7 @@ Outcome ProgramRun::outcome(int rank, const Action& action, const Json& answer) 
                                 std::to_string(outcome.index) + "; there are " + std::to_string(workers()) +
                                 " ranks and " + std::to_string(size()) + " coordinates, from 0 on");
     outcome.rank = static_cast<int>(who);
-    // A number that JSON may not have, and a place in words: both follow from where it is.
+    // The value may be none that JSON has, and the text is the gate's: both follow from the place.
     outcome.value =
         action.gradients[static_cast<std::size_t>(who)][static_cast<std::size_t>(outcome.index)];
     outcome.text = "the program refuses rank " + std::to_string(who) + ", " +
@@ -155,7 +155,7 @@ std::vector<Outcome> ProgramRun::step(const Action& action) {
 void ProgramRun::restart(const Action& action, const fs::path& folder) {
     setup_.problem = action.problem.value();
     setup_.ranges = action.ranges;
-    // What is restored has to replace it.
+    // Starts from zeros, so that restoring has to replace them.
     setup_.parameters.assign(size(), 0.0F);
     session_.move_to(setup_.problem.workers);
     begin_case();
@@ -233,10 +233,10 @@ std::vector<std::vector<std::uint8_t>> ProgramRun::coming() {
     return masks;
 }
 
-/// A training: of what there is to see only parameters are asked for.
+/// A training, which asks for parameters only.
 class TrainedProgram final : public Lockstep {
   public:
-    /// `folder`: for a restart, if it can be had.
+    /// `folder`: for a restart, if one is available.
     TrainedProgram(Programs& programs, const Setup& setup, std::optional<fs::path> folder)
         : run_(programs, {false, false, false, false}, setup), setup_(setup), folder_(std::move(folder)) {}
     std::vector<View> views() override { return run_.views(); }

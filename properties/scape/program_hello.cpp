@@ -17,8 +17,8 @@ using Json = gate::Programs::Json;
 
 const std::vector<std::string> program_views{"parameters", "moment", "residual", "mask", "next_mask"};
 
-/// Settings, and answers, that came later than the protocol, each with the properties that need it: a
-/// program that says nothing of one is not asked for it.
+/// Settings and answers that were added to the protocol later, each with the properties that need it. A
+/// program that does not list one is not asked for it.
 const std::vector<std::pair<std::string, std::vector<std::string>>> later_settings{
     {"norm", {}},
     {"payload", {}},
@@ -45,7 +45,7 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
     }
 }
 
-/// What properties look at beside the parameters; one that is not here looks at everything.
+/// Properties by the views that they need beside the parameters. Others need everything.
 const std::vector<std::pair<std::set<std::string>, std::set<std::string>>> properties_by_needs{
     {{},
      {"reference", "machine", "replicas", "rerun", "refusal", "starts", "restart.same", "restart.damage",
@@ -59,7 +59,7 @@ const std::vector<std::pair<std::set<std::string>, std::set<std::string>>> prope
     {{"residual", "mask"}, {"mask.on"}},
     {{"mask", "next_mask"}, {"mask.count", "delay.later_gradients"}}};
 
-/// At REL the next step is judged from all that was seen of this one.
+/// At REL the next step is judged from the whole recorded state of this one.
 void leave_out_what_is_not_shown(gate::ProgramHello& hello) {
     const bool exact = hello.level == verify::LevelKind::exact;
     for (const Property& property : all_properties()) {

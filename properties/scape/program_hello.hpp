@@ -1,3 +1,4 @@
+// What a program for SCAPE answers to the greeting.
 #pragma once
 
 #include <truestep/gate/program_implementation.hpp>

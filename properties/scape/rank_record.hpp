@@ -1,3 +1,4 @@
+// What one rank recorded.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,13 @@
 
 namespace truestep::properties::scape {
 
-/// What one rank saw: a View and an Outcome for each action it came through, the coming mask, and how it
-/// ended.
+/// The recording of one rank: a View and an Outcome for each action that it completed, the coming mask, and
+/// how it ended.
 struct RankRecord {
     std::vector<View> views;
     std::vector<Outcome> outcomes;
     std::vector<std::uint8_t> coming;
-    std::string ended;       ///< the error, where one ended it
+    std::string ended;       ///< the error, if one ended it
     bool fault_came = false; ///< its own, of an action
 
     void fields(auto& visit) { visit(views, outcomes, coming, ended, fault_came); }

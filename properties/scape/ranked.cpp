@@ -1,4 +1,4 @@
-// Puts an implementation that is made rank by rank through a scenario.
+// Runs a scenario on an implementation that is made rank by rank.
 #include <truestep/properties/scape/implementations.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using distributed::Communicator;
 using distributed::CountingCommunicator;
 
-/// Whether a rank's link was cut, however it took that.
+/// Notes whether a rank's link was cut, however the rank reacted.
 class NotesACut {
   public:
     NotesACut(const CountingCommunicator& communicator, RankRecord& record)
@@ -56,7 +56,7 @@ std::vector<Stage> stages(const Scenario& scenario) {
             next.setup.problem = action.problem.value();
             next.setup.ranges = action.ranges;
             next.setup.begun.reset();
-            // What is restored has to replace it.
+            // Starts from zeros, so that restoring has to replace them.
             next.setup.parameters.assign(scenario.setup.parameters.size(), 0.0F);
             all.push_back(std::move(next));
         }
@@ -89,7 +89,7 @@ View full_length(View view, const Setup& setup) {
     return view;
 }
 
-/// What one rank is given of a step: parts whose sum is its gradient.
+/// The parts of a rank's gradient in a step.
 std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank) {
     const std::vector<float>& whole = action.gradients[rank];
     if (action.parts.empty())
@@ -105,13 +105,13 @@ std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank)
         if (std::bit_cast<std::uint32_t>(sum) == std::bit_cast<std::uint32_t>(whole[i]))
             continue;
         for (auto& part : parts)
-            part[i] = -0.0F; // which changes nothing that it is added to
+            part[i] = -0.0F; // changes nothing to which it is added
         parts[i % parts.size()][i] = whole[i];
     }
     return parts;
 }
 
-/// What has not come, and what has been taken, is no number.
+/// Gives a rank its gradient. Values that are not there yet, and parts already taken, are NaN.
 void give(Candidate& candidate, const Action& action, const problem::Layout& layout, int rank) {
     const bool wrong = action.miscut && (action.miscut->rank < 0 || action.miscut->rank == rank);
     const auto& buckets = wrong ? action.miscut->buckets : action.buckets;
@@ -132,7 +132,7 @@ void give(Candidate& candidate, const Action& action, const problem::Layout& lay
                           come.begin() + layout.begin(tensor));
         candidate.bucket(tensors, come);
     }
-    // What no bucket held would be refused for what it holds.
+    // With invalid buckets the NaN outside of them would be refused, so the whole gradient is given.
     candidate.step(action.miscut ? last : come, action.learning_rate);
 }
 
@@ -150,13 +150,13 @@ Outcome take_step(Candidate& candidate, const Action& action, const problem::Lay
         outcome.kind = Outcome::Kind::halted;
         outcome.text = halted.what();
     } catch (const distributed::Aborted&) {
-        throw; // because of another rank: this one has refused nothing
+        throw; // because of another rank; this one has refused nothing
     } catch (const std::exception& error) {
         if (!action.miscut)
             throw;
         outcome.kind = Outcome::Kind::refused;
         outcome.text = error.what();
-        outcome.rank = -1; // no gradient's fault
+        outcome.rank = -1; // the fault is not in a gradient
     }
     return outcome;
 }
@@ -225,7 +225,7 @@ class RankedImplementation final : public Implementation {
         const bool goes_on = number + 1 < all.size();
         const int workers = stage.setup.problem.workers;
         std::vector<RankRecord> records(static_cast<std::size_t>(workers));
-        // A run that keeps nothing makes no folder.
+        // A run without checkpoints makes no folder.
         const fs::path from = number > 0 ? folder(number) : fs::path();
         const fs::path to = goes_on ? folder(number + 1) : fs::path();
         if (goes_on && !ranked_.shares_folders)
@@ -253,7 +253,7 @@ class RankedImplementation final : public Implementation {
             std::rethrow_exception(failure);
     }
 
-    /// By one rank, and if it could not, all hear of it.
+    /// One rank does it, and if it fails, all ranks throw.
     void make_empty(const fs::path& folder) const {
         std::error_code error;
         if (group_->speaks()) {
@@ -265,8 +265,8 @@ class RankedImplementation final : public Implementation {
             throw std::runtime_error(folder.string() + " cannot be made: " + fault);
     }
 
-    /// What runs that were ended, other runs and people leave: half a checkpoint of a step that is to come,
-    /// one that never got a manifest, names that are almost those of a later step.
+    /// Leftovers of ended runs, other runs and people: half a checkpoint of a coming step, one without a
+    /// manifest, names that are almost those of a later step.
     void make_littered(const fs::path& folder) const {
         make_empty(folder);
         if (!group_->speaks())
@@ -337,7 +337,7 @@ class RankedImplementation final : public Implementation {
                 candidate->restore(undo_folder(i));
                 break;
             case Action::Kind::damage:
-                // A step is taken between, so that the live state is another than the saved one.
+                // A step in between makes the live state differ from the saved one.
                 candidate->save(of_action(i));
                 outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
                 if (outcome.kind != Outcome::Kind::taken)

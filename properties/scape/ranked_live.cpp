@@ -11,7 +11,8 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// Where it may, in micro-batches, and tensors from the last to the first, as a backward pass has them.
+/// Gives a rank its gradient: if it takes parts, in micro-batches, and the tensors from last to first, as
+/// in a backward pass.
 void give(Candidate& candidate, const Live::Step& step, const problem::Layout& layout, bool in_parts) {
     if (!in_parts)
         return candidate.step(gate::sum_of(step.parts), step.learning_rate);
@@ -48,16 +49,16 @@ void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std:
             break;
         if (step.restarts && !folder.empty()) {
             candidate->save(folder);
-            static_cast<void>(distributed::gather_records(ranks, 0)); // all have
+            static_cast<void>(distributed::gather_records(ranks, 0)); // waits for all
             candidate.reset();
             Setup anew = setup;
-            std::ranges::fill(anew.parameters, 0.0F); // which what is restored has to replace
+            std::ranges::fill(anew.parameters, 0.0F); // so that restoring has to replace them
             candidate = made(anew);
             candidate->restore(folder);
         }
         give(*candidate, step, setup.problem.layout, ranked.takes_parts);
     }
-    static_cast<void>(candidate->coming()); // nothing is left on its way
+    static_cast<void>(candidate->coming()); // leaves nothing in flight
 }
 
 } // namespace truestep::properties::scape

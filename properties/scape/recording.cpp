@@ -12,9 +12,9 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// The actions that are steps, up to the first restart or damage, that all ranks came through. Who halts,
-/// or has restored, shows no mask any more, so the last step before that, whose coming mask is not known,
-/// is left out, too.
+/// The actions that are steps which all ranks completed, up to the first restart or damage. After a halt or
+/// a restore ranks show no mask, so the last step before it, whose coming mask is not available, is left
+/// out, too.
 std::vector<std::size_t> steps_of(const Ran& ran) {
     std::vector<std::size_t> steps;
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
@@ -38,8 +38,8 @@ bool taken(const Ran& ran, std::size_t action) {
     return ran.history.after[action].outcomes.front().kind == Outcome::Kind::taken;
 }
 
-/// By step and rank: the mask that a step made. It is seen in the next step that is taken, and at the end
-/// as the coming one; a rank that shows none has no bits.
+/// The masks that steps made, by step and rank. The next taken step shows it, or the end as the coming one;
+/// a rank that shows none has no bits.
 std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
                                                                const std::vector<std::size_t>& steps) {
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
@@ -51,8 +51,8 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
         return masks;
     };
     std::vector<std::vector<std::uint8_t>> coming;
-    // What follows the last step, a delay or a step undone, leaves the coming mask as it is; a restart does
-    // too, but the history's is then of other ranks.
+    // A delay or an undone step after the last step keeps the coming mask. A restart does, too, but then
+    // the history's mask is of other ranks.
     const bool to_the_end = ran.history.after.size() == ran.scenario.actions.size() &&
                             std::ranges::none_of(ran.scenario.actions, [](const Action& action) {
                                 return action.kind == Action::Kind::restart;
@@ -72,7 +72,7 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
         coming = ran.history.coming;
     else if (steps.back() + 1 < ran.history.after.size())
         coming = seen_in(ran.history.after[steps.back() + 1].views);
-    // Behind a restart there may be another number of ranks, which tell nothing of each of ours.
+    // After a restart the number of ranks may differ, so their masks are not those of ours.
     if (coming.size() != ranks)
         coming.assign(ranks, coming.empty() ? std::vector<std::uint8_t>{} : coming.front());
     for (auto& mask : coming)
@@ -91,12 +91,12 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
 
 bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source) {
     const auto steps = steps_of(ran);
-    // A trace begins where a run does.
+    // A trace begins at the start of a run.
     if (steps.empty() || ran.scenario.setup.parameters.empty() || ran.scenario.setup.begun)
         return false;
     const View& seen = ran.history.after[steps.front()].views.front();
     if (seen.moment.empty() || seen.residual.empty() || seen.mask.empty())
-        return false; // it is not all shown
+        return false; // not everything is shown
     const problem::Problem& problem = ran.scenario.setup.problem;
     verify::scape::TraceHead head{source, problem, {}, {}, ran.scenario.setup.parameters};
     for (const std::size_t action : steps)

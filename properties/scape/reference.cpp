@@ -1,4 +1,4 @@
-// What the other properties cannot say: that every bit, or every value within its bound, is the
+// The property that covers what the others cannot: every bit, or every value within its bound, is the
 // reference's.
 #include <algorithm>
 #include <array>
@@ -19,15 +19,15 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// Unique among all that share a file system.
+/// Unique among the processes that share a file system.
 std::string process_name() {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
     return std::string(host.data()) + "_" + std::to_string(getpid());
 }
 
-/// How each action ended needs no bound: no case lies where rounding decides between a number and an
-/// infinity.
+/// Compares how each action ended. This needs no bound: in no case does rounding decide between a number
+/// and an infinity.
 void ended_alike(Trial& trial, const History& expected, const History& actual) {
     for (std::size_t action = 0; action < expected.after.size(); ++action)
         for (std::size_t rank = 0; rank < expected.after[action].outcomes.size(); ++rank) {
@@ -48,17 +48,17 @@ bool has_halted(const History& history) {
 }
 
 void within_the_bound(Trial& trial, const Ran& ran) {
-    // By the checker of traces: the bound is its own. Each process has its own file.
+    // The checker of traces computes the bounds. Each process has its own file.
     static const std::shared_ptr<const Group> here = make_thread_group(std::chrono::seconds(60));
     const std::filesystem::path path =
         std::filesystem::path(scratch_folder(*here)) / ("rel_" + process_name() + ".safetensors");
     if (!save_trace(path, ran, "gate")) {
         if (has_halted(ran.history))
-            return; // too soon for a step to be seen whole
+            return; // halted before any step was seen completely
         throw Violation("there is no step to compare");
     }
     verify::VerifyOptions options;
-    // A bound on a free run grows with every step until it proves nothing; one step's does not.
+    // The bound of a free run grows with every step until it proves nothing; that of one step does not.
     options.from = verify::From::recorded;
     options.level = verify::Level::rel();
     const auto verdict = verify::scape::verify_trace(path, options);
@@ -92,7 +92,7 @@ std::string not_itself(const Implementation& implementation) {
     return implementation.name() == "reference" ? "it would be compared with itself" : "";
 }
 
-/// Of what any_case() seldom draws: more ranks than parameters.
+/// Adds cases that any_case() seldom draws: more ranks than parameters.
 rc::Gen<Case> any_case_of_the_world() {
     return changed(any_case(), [](Case& run) {
         if (run.chosen_place % 6 == 5)
@@ -100,8 +100,8 @@ rc::Gen<Case> any_case_of_the_world() {
     });
 }
 
-/// Beyond every tile, block and chunk of an implementation, with ties over their edges, where a small case
-/// never goes.
+/// Larger than every tile, block and chunk of an implementation, with ties across their edges, where small
+/// cases never go.
 std::vector<Case> beyond_every_block() {
     using problem::DataClass;
     struct Kind {
@@ -138,15 +138,15 @@ std::vector<Case> beyond_every_block() {
             run.bucket_bytes = 100'000;
             run.cuts = CutRule::rebuilt;
         }
-        // Where numbers of ranks are pinned, the place chooses among them: again this many, if it is there.
+        // If numbers of ranks are pinned, the place chooses among them: this many again, if possible.
         run.chosen_place = 3 * (kind.workers - 1);
         all.push_back(run);
     }
     return all;
 }
 
-/// As large as real ones' shares, for those who say that they take so many (Ranked::most_parameters): ties
-/// over the edges of all that is shared out, and a norm of 25 blocks.
+/// As large as real shares, for implementations that take so many (Ranked::most_parameters): with ties
+/// across the edges of all shares, and a norm of 25 blocks.
 std::vector<Case> as_large_as_shares() {
     Case run;
     run.tensors = {{"a", 700'001, false}, {"b", 9, true}, {"c", 299'990, false}};
@@ -169,7 +169,7 @@ std::vector<Case> as_large_as_shares() {
     return {run, larger};
 }
 
-/// More steps than a counter of 8 bits has, with a correction that still says so.
+/// More steps than an 8-bit counter holds, with a correction that still shows the step.
 Case many_steps() {
     Case run;
     run.tensors = {{"a", 5, false}, {"b", 2, true}};
@@ -186,7 +186,7 @@ Case many_steps() {
     return run;
 }
 
-/// And more than one of 16 bits, on one coordinate.
+/// More steps than a 16-bit counter holds, on one coordinate.
 Case very_many_steps() {
     Case run;
     run.beta1 = 0.9;
@@ -197,7 +197,7 @@ Case very_many_steps() {
     return run;
 }
 
-/// A decay that makes parameters grow until the third step makes infinities of them: all ranks halt.
+/// The decay makes parameters grow until the third step makes infinities of them: all ranks halt.
 std::vector<Case> not_finite_later() {
     std::vector<Case> all;
     for (const double clip_norm : {0.0, 0.5}) {
@@ -238,8 +238,8 @@ std::vector<Case> clipped_at_the_norm() {
     return all;
 }
 
-/// The same of the largest parameter alone, which is somewhere in [begin, end): whoever looks at his own
-/// share, or at the last one, sees nothing.
+/// The same for the largest parameter only, which is somewhere in [begin, end): a rank that looks at its
+/// own share only, or at the last one, sees nothing.
 Case one_not_finite_later(Index begin, Index end, double clip_norm) {
     Case run;
     run.clip_norm = clip_norm;
@@ -254,7 +254,7 @@ Case one_not_finite_later(Index begin, Index end, double clip_norm) {
         const auto largest = std::ranges::max_element(w, {}, [](float value) { return std::abs(value); });
         if (const Index at = largest - w.begin(); at < begin || at >= end)
             continue;
-        // At the third step it, and what is nearly as large, is 1 % beyond the largest float.
+        // At the third step it and values nearly as large exceed the largest float by 1 %.
         const double growth = std::cbrt(1.01 * static_cast<double>(std::numeric_limits<float>::max()) /
                                         std::abs(static_cast<double>(*largest)));
         run.weight_decay = (1.0 + growth) / learning_rate_of(run, 1);

@@ -1,4 +1,4 @@
-// Property 11 of section 8: a refused step leaves all state as it was, and the next good step works.
+// Property 11 of section 8: a refused step leaves all state unchanged, and the next good step works.
 #include <cmath>
 #include <utility>
 
@@ -65,7 +65,7 @@ void refused_on_all_ranks(Trial& trial) {
     bad.gradients[rank][static_cast<std::size_t>(index)] = value;
     refused_and_forgotten(
         trial, good, refused, std::move(bad), [&](const std::string& who, const Outcome& outcome) {
-            // A sum of parts is some NaN where one of them is: devices have one for all.
+            // A sum of parts with a NaN is some NaN; devices have one for all.
             const bool any_nan = run.parts > 1 && std::isnan(value) && std::isnan(outcome.value);
             trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index &&
                              (any_nan || bits_of(outcome.value) == bits_of(value)),

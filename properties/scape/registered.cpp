@@ -1,4 +1,4 @@
-// SCAPE with all that this build has of it, and the mistakes planted in it.
+// Registers SCAPE with all of this build's implementations and known bugs.
 #include <truestep/properties/scape/planted/bugs.hpp>
 #include <truestep/properties/scape/planted/diagnosis.hpp>
 #include <truestep/properties/scape/planted/implementation.hpp>

@@ -1,4 +1,4 @@
-// Property 13 of section 8: a run that stops and goes on, and the same work split otherwise.
+// Property 13 of section 8: a run that stops and restarts, and the same work split otherwise.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -41,8 +41,8 @@ void as_many_workers(Trial& trial) {
     const Case& run = trial.run();
     const Index stop = run.chosen_place % run.steps;
     trial.classify(stop > 0, "stopped on the way");
-    // A restart cuts the exchange by ranges, whoever owned a segment: another order of adding, if the
-    // library has one for each owner.
+    // A restart cuts the exchange by ranges, whoever owned a segment. If the library adds in another order
+    // for each owner, that changes sums.
     Case settled = run;
     settled.owners_in_turn =
         run.owners_in_turn && trial.implementation().level() == verify::LevelKind::exact;
@@ -90,7 +90,7 @@ void other_workers(Trial& trial) {
     }
     for (Index index = 0; index < run.size(); ++index) {
         const auto at = static_cast<std::size_t>(index);
-        // The mean, in the order of the ranks: what every new rank starts with.
+        // The mean in the order of the ranks, with which every new rank starts.
         float mean = was.views.front().residual[at];
         for (std::size_t old = 1; old < was.views.size(); ++old)
             mean += was.views[old].residual[at];
@@ -106,14 +106,14 @@ void other_workers(Trial& trial) {
         }
     }
     trial.classify(anything, "residuals that are not zero");
-    // The mask in the making goes on too: the next step uses it.
+    // The coming mask survives, too: the next step uses it.
     trial.looks_at(restart + 1);
     for (std::size_t rank = 0; rank < history.after.back().views.size(); ++rank)
         trial.same_mask("mask after the restart,", run.steps + 1, static_cast<int>(rank), coming,
                         history.after.back().views[rank].mask);
 }
 
-/// By the system's own word, which is not what the kernels are chosen by.
+/// The operating system's answer, since kernels are chosen by another one.
 bool machine_has(const std::string& feature) {
     static const std::string flags = [] {
         std::ifstream file("/proc/cpuinfo");
@@ -125,7 +125,8 @@ bool machine_has(const std::string& feature) {
     return flags.find(" " + feature + " ") != std::string::npos;
 }
 
-/// Where some variant runs on plain kernels, there is one for whatever the machine is faster with.
+/// If some variant runs on plain kernels, there must be one for each faster kind of kernel that the machine
+/// supports.
 bool has_the_kernels(const std::vector<std::string>& variants) {
     const auto has = [&](const std::string& kernels) {
         return std::ranges::any_of(variants, [&](const std::string& variant) {
@@ -158,8 +159,8 @@ void split_otherwise(Trial& trial) {
     }
 }
 
-/// Threads share work by chunks of 4096 coordinates, of which the drawn ones seldom have two. Three threads
-/// get one, two and two of these, and of the values on the mask unequal parts.
+/// Threads share work in chunks of 4096 coordinates, and drawn cases seldom have two. Here three threads
+/// get one, two and two chunks, and unequal numbers of values on the mask.
 Case more_than_a_chunk() {
     Case run;
     run.tensors = {{"a", 17'001, false}, {"b", 9, true}, {"c", 2'003, false}};
@@ -178,7 +179,7 @@ Case more_than_a_chunk() {
     return run;
 }
 
-/// More blocks of the norm than the least block of a device has threads, 32, in the version that adds them
+/// More blocks of the norm than 32, the threads of a device's smallest block, in the version that adds them
 /// one after another.
 Case more_norm_blocks_than_threads() {
     Case run;

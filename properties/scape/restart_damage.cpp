@@ -1,4 +1,4 @@
-// Property 13 of section 8 says what a checkpoint is good for; this, what one is that has been damaged.
+// Property 13 of section 8, for damaged checkpoints.
 #include <string>
 #include <vector>
 
@@ -9,11 +9,11 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// What a rank has to show after each action, if the action that damages something came to this.
+/// The state that a rank has to show after each action, for one outcome of the damaging action.
 class Expected {
   public:
-    /// `good`: the same without the damage, all steps taken. `never`: without that action's step, too,
-    /// where the checkpoint was restored, which goes back before it.
+    /// `good`: the run without damage, all steps taken. `never`: the run without that action's step, too,
+    /// if the checkpoint was restored, since that undoes the step.
     Expected(const Ran& good, const History* never, std::size_t damaged)
         : good_(good), never_(never), damaged_(damaged) {}
 
@@ -42,7 +42,7 @@ void expect_goes_on(Trial& trial, const Expected& expected, const History& histo
             trial.expect(action == damaged || outcome.kind == Outcome::Kind::taken,
                          "action " + std::to_string(step(action)) + ", rank " + std::to_string(of) +
                              ": a good step was not taken: " + outcome.text);
-            // What a mask is after restore() is the candidate's own matter.
+            // Candidates may show any mask after restore().
             trial.same_view(step(action), static_cast<int>(of),
                             expected.after(action, static_cast<int>(of)), history.after[action].views[of],
                             action != damaged);
@@ -69,13 +69,13 @@ Violation also(const std::string& before, const Violation& violation) {
     return told;
 }
 
-/// Of a checkpoint that is damaged while the run goes on: refused by all, who are as they were; or restored
-/// to what it was, since what was damaged carried nothing. Never something else.
+/// A checkpoint that is damaged during the run is either refused by all ranks, which keep their state, or
+/// restored to what it was, if the damaged bytes carried nothing. Anything else is a violation.
 void refused_or_harmless(Trial& trial) {
     classify(trial);
     classify_damage(trial);
     Case run = trial.run();
-    // As in restart.same: another order of adding, if the library has one for each owner.
+    // As in restart.same: the order of additions, if the library has one for each owner.
     run.owners_in_turn = run.owners_in_turn && trial.implementation().level() == verify::LevelKind::exact;
     const auto damaged = static_cast<std::size_t>(run.chosen_place % run.steps);
     const Scenario good = trial.steps(run, run.steps + 1);
@@ -95,7 +95,7 @@ void refused_or_harmless(Trial& trial) {
         Scenario without = good;
         without.actions.erase(without.actions.begin() + static_cast<std::ptrdiff_t>(damaged));
         never = &trial(without);
-        history = &trial.tolerant(scenario); // once more: it is the last run that is told
+        history = &trial.tolerant(scenario); // once more, since the last run is reported
     }
     try {
         expect_goes_on(trial, Expected(undisturbed, never, damaged), *history, damaged);
@@ -116,7 +116,7 @@ std::string keeps_files(const Implementation& implementation) {
     return implementation.name() == "reference" ? "it keeps no files" : only_scape(implementation);
 }
 
-/// Files of 1.2 million bytes, with a last word that is not full: beyond the blocks in which they are read.
+/// Files of 1.2 million bytes, larger than the blocks in which they are read, with an incomplete last word.
 Case large(const std::string& damage) {
     Case run = parse_case("damage=" + damage);
     run.tensors = {{"a", 100'003, false}};
@@ -134,7 +134,7 @@ std::vector<Property> damage_properties() {
     demands["a file's last byte"] = 10;
     demands["a byte within a file"] = 10;
     demands["a byte is gone or too many"] = 15;
-    // The first file of ours has the names, the second the values.
+    // Our first file has the names, the second the values.
     return {
         {13,
          "restart.damage",

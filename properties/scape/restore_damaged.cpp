@@ -1,4 +1,4 @@
-// A damaged checkpoint put to the ranks of a candidate.
+// Has the ranks of a candidate restore a damaged checkpoint.
 #include "restore_damaged.hpp"
 
 #include <algorithm>
@@ -12,13 +12,13 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// What a rank tells the others.
+/// A rank's message to the others.
 struct Word {
     std::array<char, 400> text{};
     bool failed = false;
 };
 
-/// What was said, or the error that came instead.
+/// The result as text, or the error.
 template <class Say>
 Word word_of(const Say& say) {
     Word word;

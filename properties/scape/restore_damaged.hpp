@@ -1,3 +1,4 @@
+// Has the ranks of a candidate restore a damaged checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +8,9 @@
 
 namespace truestep::properties::scape {
 
-/// On each rank of a candidate that has saved to the folder, in which nothing else stands: once all have,
-/// one file is damaged, and the candidate asked to restore what there is. Throws on all ranks if some
-/// refuse what others restore.
+/// Called on each rank of a candidate that has saved to the folder, which holds nothing else. Once all have
+/// saved, one file is damaged and the candidate restores. Throws on all ranks if some refuse what others
+/// restore.
 [[nodiscard]] Outcome restored_from_damaged(Candidate& candidate, const std::filesystem::path& folder,
                                             const Damage& damage, distributed::Communicator& ranks);
 

@@ -1,6 +1,6 @@
-// Does the gate see what it is there to see? The reference's own answers with one thing changed, where a
-// comparison that stops too early would not look: the last bit of the last element of the last rank after
-// the last step.
+// Tests that the gate detects wrong answers: the reference's own with one thing changed, where a comparison
+// that stops too early would not look: the last bit of the last element of the last rank after the last
+// step.
 #include "self_test.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void flip_last_bit(std::vector<float>& values) {
     values.back() = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values.back()) ^ 1U);
 }
 
-/// Off the mask a moment is +0, and on it a residual.
+/// A moment is +0 off the mask, and a residual on it.
 void turn_a_zero(std::vector<float>& values) {
     *std::ranges::find(values, 0.0F) = -0.0F;
 }
@@ -60,7 +60,7 @@ Told& told_of(History& history) {
 }
 
 std::vector<Change> changes(Index size) {
-    // Its bits beyond the last coordinate have to be 0, and are looked at, too.
+    // The mask's bits beyond the last coordinate must be 0, and are compared, too.
     const auto last_coordinate = static_cast<std::uint8_t>(1U << static_cast<unsigned>((size - 1) % 8));
     return {
         {"parameters", [](History& ran) { flip_last_bit(last_view(ran).parameters); }},
@@ -115,7 +115,7 @@ std::vector<std::string> what_the_gate_does_not_see() {
     for (const Change& change : changes(run.size()))
         if (!sees(LevelKind::exact, change.make))
             unseen.push_back(change.what);
-    // Within a bound a bit is nothing, and a hundredth too much.
+    // Within a bound one bit does not matter, and a hundredth is too much.
     using Values = std::vector<float> View::*;
     for (const Values values : {&View::parameters, &View::moment, &View::residual})
         if (!sees(LevelKind::rel, [values](History& ran) { (last_view(ran).*values).back() += 0.01F; }))

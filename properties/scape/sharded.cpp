@@ -1,4 +1,4 @@
-// The sharded implementations of distributed/ as candidates.
+// The sharded implementations of distributed/ for the gate.
 #include <truestep/properties/scape/sharded.hpp>
 
 #include <utility>
@@ -85,7 +85,7 @@ class ScapeCandidate : public Candidate {
     distributed::scape::Scape optimizer_;
 };
 
-/// Each gradient is a copy that the step may use up.
+/// Gives each step a copy of the gradient that it may consume.
 class UsingUpCandidate final : public ScapeCandidate {
   public:
     using ScapeCandidate::ScapeCandidate;
@@ -135,7 +135,7 @@ class AdamSCandidate final : public Candidate {
     distributed::scape::AdamS optimizer_;
 };
 
-/// The first variant is what users get; the others split the same work otherwise.
+/// The first variant is the users' one; the others split the same work otherwise.
 struct HostVariant {
     std::string name;
     int threads;

@@ -1,4 +1,4 @@
-// The settings of a case: all that the gate knows of one.
+// The settings of a case.
 #include <algorithm>
 
 #include <truestep/problem/error.hpp>
@@ -25,7 +25,7 @@ using problem::Payload;
 using problem::Tensor;
 using Strings = std::vector<std::string>;
 
-/// Small ones, and those around the edges of words and blocks.
+/// Small sizes, and sizes around the edges of words and blocks.
 rc::Gen<Index> tensor_size() {
     return one_of<Index>(
         {1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 129, 257, 1030});
@@ -48,18 +48,18 @@ rc::Gen<std::vector<Tensor>> tensors() {
                         });
 }
 
-/// Who rounds a mean has to be who keeps what that takes.
+/// Whoever rounds a mean must also keep the loss, so segments are not owned in turn.
 void with_owners_of_means(Case& run) {
     run.owners_in_turn = run.owners_in_turn && !problem::rounds_mean(run.payload);
 }
 
-/// Without b2*q^2 a coordinate that cancels has nothing but epsilon in its denominator, and the least ones
-/// make a halt of it.
+/// Without b2*q^2 a coordinate that cancels has only epsilon in its denominator, and the smallest epsilons
+/// would certainly halt the run.
 void without_certain_halts(Case& run) {
     run.epsilon = run.beta2 == 0.0 ? std::max(run.epsilon, 1e-8) : run.epsilon;
 }
 
-/// By a text of its own.
+/// A setting with its own functions for writing and parsing.
 template <class Value, class Write, class Parse>
 gate::Setting<Case> written(const std::string& key, Value Case::*member, Write write, Parse parse) {
     return {.key = key,
@@ -184,7 +184,7 @@ void check(const Case& run) {
     constexpr Index most_steps = 1'000'000;
     if (run.steps < 1 || run.steps > most_steps)
         throw Error("case: steps is " + std::to_string(run.steps) + "; it must be 1 to a million");
-    // Gradients of all steps, and on each rank one more, residual and parameters.
+    // The gradients of all steps; and one more gradient, the residual and the parameters on each rank.
     problem::check_memory(4.0 * static_cast<double>(run.size()) * run.workers *
                               (3.0 + static_cast<double>(run.script.empty() ? run.steps : 0)),
                           "such a case");
@@ -204,7 +204,7 @@ void check(const Case& run) {
         throw Error("case: rank and place must not be negative");
 }
 
-/// Of ranks there are more in a case than its workers.
+/// Pins the other numbers of workers in a case, too.
 void give_workers(Case& run, const Case& drawn, const gate::Pins& pins) {
     const auto found = pins.find("workers");
     if (found == pins.end() || found->second.empty())
@@ -257,7 +257,7 @@ std::vector<gate::Feature<Case>> features() {
          [](Case& run) { run.payload = problem::format_of(run.payload); },
          {"a mean that is rounded"}},
         {"groups", [](Case& run) { run.groups.clear(); }, {"several groups", "groups of different sizes"}},
-        // As many as a counter of 8 bits does not have.
+        // More than an 8-bit counter holds.
         {"many steps", [](Case& run) { run.steps = std::min<Index>(run.steps, 300); }}};
 }
 

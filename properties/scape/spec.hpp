@@ -1,3 +1,4 @@
+// The settings of a case.
 #pragma once
 
 #include <truestep/gate/case_spec.hpp>

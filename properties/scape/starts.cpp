@@ -1,4 +1,4 @@
-// Property 14 of section 8: ranks that were given different things, or what cannot be, do not begin.
+// Property 14 of section 8: ranks that were given different or impossible things do not begin.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -14,9 +14,10 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// What one rank is given otherwise, as another case. `shows`: whether that is another problem at all.
+/// A way to give one rank something else, as another case. `shows`: whether that makes another problem at
+/// all.
 struct Way {
-    std::string what; ///< as in a LeftOut where there are those who do not have it
+    std::string what; ///< the name in a LeftOut, if some implementations lack it
     std::function<void(Case&)> change;
     std::function<bool(const Case&)> shows;
 };
@@ -31,7 +32,7 @@ void other_partition(Case& run) {
         run.partition == PartitionRule::by_shard ? PartitionRule::by_tensor : PartitionRule::by_shard;
 }
 
-/// The first tensor that has something.
+/// The first tensor that is not empty.
 problem::Tensor& first_of(Case& run) {
     return *std::ranges::find_if(run.tensors, [](const auto& tensor) { return tensor.size > 0; });
 }
@@ -96,9 +97,9 @@ const std::vector<Way>& ways() {
     return all;
 }
 
-constexpr std::size_t of_adams = 7; ///< the first so many
+constexpr std::size_t of_adams = 7; ///< how many of `ways()`, from the first on
 
-/// All ranks end with an error before they have done anything.
+/// All ranks must end with an error before they have done anything.
 void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why) {
     const std::size_t ranks = scenario.setup.ranges.size();
     const History& ran = trial.failing(std::move(scenario));
@@ -117,7 +118,7 @@ std::string name_of_rank(std::size_t rank) {
     return "rank " + std::to_string(rank);
 }
 
-/// The least change there is.
+/// The smallest possible change.
 float next_to(float value) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
 }
@@ -144,7 +145,7 @@ void none_begins(Trial& trial) {
     const Setup& good = scenario.setup;
     const float wrong = no_finite_number(run.seed);
     const Setup not_finite = with(good, place, [&](float) { return wrong; });
-    // One time in three it is a setting, and so on.
+    // One time in three each: all parameters are not finite, a parameter differs, a setting differs.
     const auto kind = run.chosen_place / 3 % 3;
     if (kind == 0 || run.workers == 1) {
         trial.classify(true, "parameters that are not finite");
@@ -172,7 +173,7 @@ void none_begins(Trial& trial) {
     expect_none_begins(trial, std::move(scenario), who + "another setting: " + way.what);
 }
 
-/// After a step from zeros, with all of the coming mask.
+/// The state after a step from zeros, with all coordinates in the coming mask.
 Begun a_state(const Case& run) {
     Begun begun;
     begun.step = 1;

@@ -34,7 +34,7 @@ float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Inde
                  was.residual[at]);
 }
 
-/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros have none.
+/// E with 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros have none.
 static int exponent_of(float c) {
     return static_cast<int>((bits_of(c) >> 23U) & 0xffU) - 127;
 }
@@ -49,7 +49,7 @@ int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
 }
 
 int scale_of(const Case& run, const Ran& ran, std::size_t step) {
-    // The last of the steps before that had something; the first step has its own.
+    // The last earlier step with a nonzero exponent; the first step uses its own.
     for (std::size_t before = std::max<std::size_t>(step, 1); before-- > 0;)
         if (const int E = greatest_exponent(run, ran, before); E != no_exponent)
             return E;

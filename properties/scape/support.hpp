@@ -7,7 +7,7 @@
 
 #include <truestep/properties/scape/property.hpp>
 
-// What the families of properties share.
+// Functions that the families of SCAPE's properties share.
 
 namespace truestep::properties::scape {
 
@@ -30,62 +30,62 @@ namespace truestep::properties::scape {
 [[nodiscard]] std::vector<Property> machine_properties();
 [[nodiscard]] std::vector<Property> reference_properties();
 
-/// What a rank showed before an action: at first the initial parameters, and zeros.
+/// A rank's view before an action: at first the initial parameters, and zeros.
 [[nodiscard]] const View& before(const Ran& ran, std::size_t action, int rank);
 
 [[nodiscard]] bool selected(const std::vector<std::uint8_t>& mask, Index index);
 
 /// Section 4.2 in the arithmetic of section 5.
 [[nodiscard]] float local(const Case& run, float moment, float gradient, float residual);
-/// What c_r of a rank was in a step, on its mask.
+/// c_r of a rank in a step, on its mask.
 [[nodiscard]] float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index);
-/// Section 21: the greatest exponent of any c_r on a step's mask, or none of it; and E of that step.
+/// Section 21: the greatest exponent of any c_r on a step's mask, or none; and E of that step.
 constexpr int no_exponent = -127;
 [[nodiscard]] int greatest_exponent(const Case& run, const Ran& ran, std::size_t step);
 [[nodiscard]] int scale_of(const Case& run, const Ran& ran, std::size_t step);
 
 [[nodiscard]] std::uint32_t bits_of(float value);
 
-/// Tags it with how its gradients come.
+/// Classifies a case by how its gradients come.
 void classify_parts(Trial& trial);
 
-/// Tags a case with what decides whether it is a trivial one.
+/// Classifies a case by what makes it trivial or not.
 void classify(Trial& trial);
 
-/// Tags a case with the rarer kinds of a world as wide as users have it; of its script.
+/// Classifies a case by the rarer kinds that users meet, and by its script.
 void classify_world(Trial& trial);
 void classify_script(Trial& trial);
-/// And demands them.
+/// The demands for these kinds.
 void demand_world(std::map<std::string, int>& demands);
 void demand_script(std::map<std::string, int>& demands);
 
-/// The demand on a property's cases that go with classify().
+/// The demands for the kinds of classify().
 [[nodiscard]] std::map<std::string, int> usual_demands();
 
-/// Another group of so many ranks goes on from a checkpoint.
+/// A restart with so many ranks, from a checkpoint.
 [[nodiscard]] Action restart_with(const Case& run, int workers, bool other_partition);
 /// Step t with the gradients of so many ranks.
 [[nodiscard]] Action step_with(const Case& run, int workers, Index t);
 
-/// Every bit that two runs show of the same scenario.
+/// Compares every bit that two runs of a scenario show.
 void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual);
 
-/// Values that a step has to refuse.
+/// A value that a step has to refuse.
 [[nodiscard]] float unacceptable(std::uint8_t what);
 
-/// The first and the last of all one time in six each: what an implementation takes for "none" may be their
-/// number.
+/// The first and the last coordinate one time in six each, since an implementation may use such an index to
+/// mean "none".
 [[nodiscard]] Index refused_coordinate(const Case& run);
 
-/// Takes the steps of `good`, and again with `bad` before step `refused`: all ranks have to refuse it, of
-/// what `told` looks at each one's words, and the rest has to be as if it had not been.
+/// Takes the steps of `good`, and again with `bad` before step `refused`. All ranks must refuse it, with
+/// texts that `told` checks, and the rest of the run must be as if it had not come.
 void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Action bad,
                            const std::function<void(const std::string& who, const Outcome&)>& told);
 
-/// Ways in which messages may come.
+/// Ways in which messages are disturbed.
 [[nodiscard]] distributed::Disturbance disturbance(std::uint8_t what);
 
-/// For properties that speak of masks and residuals.
+/// Why a property of masks and residuals does not apply, or "".
 [[nodiscard]] std::string only_scape(const Implementation& implementation);
 
 } // namespace truestep::properties::scape

@@ -1,4 +1,5 @@
-// Property 8 of section 8: neither the order of the ranks nor a power of two in the data decides anything.
+// Property 8 of section 8: neither the order of the ranks nor a power of two in the data changes the
+// result.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -59,7 +60,7 @@ void a_power_of_two(Trial& trial) {
             scaled(gradient, scale);
     const History& one = trial(scenario);
     const History& two = trial(other);
-    // A scale of e5m2 that was made of zeros is the same, whatever they are multiplied by.
+    // A scale of e5m2 that was made of zeros stays the same under any factor.
     const auto of_zeros = [&](std::size_t step) {
         return problem::format_of(run.payload) == problem::Payload::e5m2 &&
                scale_of(run, trial.runs().front(), step) == -126;

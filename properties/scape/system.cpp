@@ -1,4 +1,4 @@
-// SCAPE and AdamS in the gate's terms.
+// SCAPE and AdamS as a gate::System.
 #include <truestep/properties/scape/system.hpp>
 
 #include <algorithm>
@@ -23,13 +23,13 @@ using gate::LeftOut;
 using gate::Line;
 using gate::Pins;
 
-/// Has somebody asked for another than those that stand here?
+/// Whether pins ask for another model than the one here.
 bool is_another_model(const Pins& pins) {
     return std::ranges::any_of(std::array{"tensors", "steps", "data", "clip-norm"},
                                [&pins](const char* option) { return pins.contains(option); });
 }
 
-/// A model with something of everything, larger than what is drawn.
+/// A model with some of everything, larger than drawn ones.
 std::vector<Line> standing(const Pins& pins) {
     if (is_another_model(pins))
         return {};
@@ -57,7 +57,7 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
     Case run = spec().without(parse_case(line), left_out);
     if (run.bucket_bytes == 0)
         run.cuts = CutRule::backward;
-    // A script is what is followed: one that has lost everything still steps.
+    // An empty script still gets one step.
     if (property.name == "machine" && run.script.empty())
         run.script.push_back({});
     property.needs(run);
@@ -82,8 +82,7 @@ gate::Property in_the_gates_terms(const Property& property) {
             std::vector<Line> lines;
             if (is_another_model(pins))
                 return lines;
-            // So many steps are no matter of ranks, and take seconds where each has to be told to
-            // processes.
+            // Many steps show nothing more on other ranks, and take seconds if each is sent to processes.
             constexpr Index many = 1000;
             for (const Case& run : property.also)
                 if ((run.steps <= many || !pins.contains("workers")) &&

@@ -1,4 +1,4 @@
-// Property 9 of section 8: one payload exchange and one mask exchange a step, and their bytes.
+// Property 9 of section 8: one payload exchange and one mask exchange per step, and their bytes.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -16,7 +16,7 @@ namespace {
 
 using distributed::Traffic;
 
-/// There is nothing to say about a mask that selects all.
+/// Whether the mask selects all, so that there is nothing to send about it.
 bool is_full(const Scenario& scenario, Index t) {
     const problem::Problem& problem = scenario.setup.problem;
     return std::ranges::all_of(problem.segments, [&](const problem::Segment& segment) {
@@ -25,27 +25,27 @@ bool is_full(const Scenario& scenario, Index t) {
     });
 }
 
-/// Of each value.
+/// The size of each value.
 std::uint64_t bytes_of_a_payload(const Case& run) {
     const problem::Payload format = problem::format_of(run.payload);
     return format == problem::Payload::fp32 ? 4 : format == problem::Payload::bf16 ? 2 : 1;
 }
 
-/// And of each mean, on its way back.
+/// The size of each mean on its way back.
 std::uint64_t bytes_of_a_mean(const Case& run) {
     return problem::rounds_mean(run.payload) ? bytes_of_a_payload(run) : 4;
 }
 
-/// What all ranks together send, where each owner has so many values.
+/// The bytes that all ranks together send.
 struct Formula {
     std::uint64_t payload;
     std::uint64_t moment;
-    std::uint64_t less = 0; ///< by so much of each it may be less
+    std::uint64_t less = 0; ///< how much less each may be
 };
 
-/// Of section 4; and of section 32: inside of each group to and from the handlers, and across between them
-/// and the owners, unless one is the other. Where segments are owned in turn, nobody says which range is
-/// whose.
+/// The formula of section 4, by the number of values of each owner; and of section 32: within each group to
+/// and from the handlers, and across between handlers and owners, unless one is the other. If segments are
+/// owned in turn, the owners of the ranges are not defined.
 Formula formula_of(const Case& run, const std::vector<std::uint64_t>& of_owners) {
     const auto ranks = static_cast<std::uint64_t>(run.workers);
     std::uint64_t k = 0;
@@ -93,7 +93,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
         distributed::Bytes sent{};
         const std::vector<std::uint64_t> selected =
             selected_of_owners(scenario, history.after[step].views.front());
-        // One exchange may go in pieces, where each is worth a message.
+        // One exchange may be sent in pieces that are each worth a message.
         constexpr auto worth_a_message = problem::tunable<std::uint64_t>(1U << 13U, 5);
         const std::uint64_t most_pieces =
             std::reduce(selected.begin(), selected.end()) / worth_a_message + 1;
@@ -107,7 +107,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
             trial.expect(exchanges(Traffic::payload) <= pieces * hops * most_pieces &&
                              exchanges(Traffic::moment) <= pieces * hops,
                          who + "more than one payload exchange" + (pieces > 1 ? " a bucket" : ""));
-            // In the first step S_1 is made too, at once; a full one may go without saying.
+            // The first step makes S_1, too, at once; a full mask need not be sent.
             const std::uint64_t most = (t == 1 ? 2 : 1) * hops;
             const std::uint64_t least = run.workers > 1 && !is_full(scenario, t + 1) ? 1 : 0;
             trial.expect(exchanges(Traffic::mask) >= least && exchanges(Traffic::mask) <= most,
@@ -116,7 +116,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
                              std::to_string(most));
             trial.expect(exchanges(Traffic::gradient) == 0 && exchanges(Traffic::parameters) == 0,
                          who + "a gradient or a parameter travels");
-            // With buckets, one on each beside that on the step.
+            // With buckets there is one agreement on each, beside that on the step.
             const std::uint64_t agreements = 1 + cut_of(run, t).size();
             trial.expect(
                 outcome.sent[static_cast<std::size_t>(Traffic::agreement)] <= 64 * others * agreements,
@@ -134,7 +134,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
                              std::to_string(sent[static_cast<std::size_t>(kind)]) + " bytes of " +
                              std::string(distributed::name(kind)) + "; the formula says " +
                              std::to_string(bytes));
-        // A bitmap's, of which each segment may round up to a byte.
+        // The size of a bitmap, in which each segment may round up to a byte.
         const std::uint64_t most = (static_cast<std::uint64_t>(run.size()) / 8 + segments +
                                     static_cast<std::uint64_t>(run.workers)) *
                                    (others + hops - 1) * (t == 1 ? 2 : 1);

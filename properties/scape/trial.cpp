@@ -50,13 +50,13 @@ const History& Trial::tolerant(Scenario scenario) {
     return ran;
 }
 
-/// Section 4 says of w, m and S_t that they are the same bits on every rank: seen after every action, of
-/// every run, whatever else the property asks.
+/// Section 4: w, m and S_t have the same bits on every rank. This is compared after every action of
+/// every run, for any property.
 void Trial::same_on_all_ranks(const History& ran) {
     for (std::size_t i = 0; i < ran.after.size(); ++i) {
         const Snapshot& snapshot = ran.after[i];
         const auto step = static_cast<Index>(i) + 1;
-        // Half of a halted step may be done.
+        // A halted step may be half done.
         if (snapshot.outcomes.empty() || snapshot.outcomes.front().kind == Outcome::Kind::halted)
             continue;
         const bool has_mask = snapshot.outcomes.front().kind == Outcome::Kind::taken &&

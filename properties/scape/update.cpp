@@ -29,7 +29,7 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
         for (Index index = 0; index < run.size(); ++index) {
             const auto at = static_cast<std::size_t>(index);
             const float M = is.moment[at];
-            // Where v, the square, is neither a subnormal nor an infinity.
+            // Only where v, the square, is neither subnormal nor infinite.
             const bool square_is_safe = std::abs(M) > 0x1p-50F && std::abs(M) < 0x1p50F;
             if (!selected(is.mask, index) || was.moment[at] != 0.0F || was.parameters[at] != 0.0F ||
                 !square_is_safe)
@@ -50,7 +50,7 @@ void needs_one_factor(Case& run) {
     run.beta1 = 0.9;
     run.beta2 = run.beta2 == 0.999 ? 0.999 : 0.95;
     run.density = run.density == 1.0 ? 0.1 : run.density;
-    // Or the first mask is full, and nobody late.
+    // Otherwise the first mask is full, and no coordinate is late.
     run.warm_up = 0;
     run.schedule = DensityRule::geometric;
     run.rate = run.rate == RateRule::wild ? RateRule::constant : run.rate;
@@ -118,7 +118,7 @@ void clipping_scales_the_whole(Trial& trial) {
                 continue;
             const double inertia = b1 * static_cast<double>(was.moment[at]);
             const double expected = inertia + a1 * s * gradient[at];
-            // Roundings of single precision, and of the norm through the cancelling of what it sums.
+            // Roundings of single precision, and of the norm where its terms cancel.
             const double bound = 1e-5 * (std::abs(inertia) + a1 * magnitude[at]) + 1e-30;
             trial.expect_at(std::abs(static_cast<double>(is.moment[at]) - expected) <= bound,
                             static_cast<Index>(step) + 1, index,
@@ -131,7 +131,7 @@ void clipping_scales_the_whole(Trial& trial) {
 
 void needs_clipping(Case& run) {
     run.clip_norm = run.clip_norm == 0.0 ? 0.5 : run.clip_norm;
-    run.payload = problem::Payload::fp32; // whose rounding is larger than what is looked for
+    run.payload = problem::Payload::fp32; // its rounding exceeds the differences that matter here
     run.data = run.data == problem::DataClass::sparse ? run.data : problem::DataClass::normal;
 }
 

@@ -5,7 +5,7 @@
 #include <truestep/problem/layout.hpp>
 #include <truestep/reference/vector.hpp>
 
-// Between what the gate shows of a state and what the reference takes.
+// Conversions between the gate's view of a state and the reference's.
 
 namespace truestep::properties::scape {
 

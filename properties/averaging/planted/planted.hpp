@@ -1,3 +1,4 @@
+// The known bugs of averaging.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,8 @@
 namespace truestep::properties::averaging {
 
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// A second, plain implementation with that mistake; 0: with none. Throws truestep::Error if there is none.
+/// A second, plain implementation with that known bug, or without any for 0. Throws truestep::Error if
+/// there is no such bug.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 

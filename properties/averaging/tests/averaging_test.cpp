@@ -48,7 +48,8 @@ std::string what(const std::function<void()>& throws) {
     return "";
 }
 
-// By hand: 1 - 0.5*2 - 0.5*1 = -0.5, 1 - 0.5*0 - 0.5*(-2) = 2, 1 - 0.5*0 - 0.5*1 = 0.5; their mean is 2/3.
+// Worked out by hand: 1 - 0.5*2 - 0.5*1 = -0.5, 1 - 0.5*0 - 0.5*(-2) = 2, 1 - 0.5*0 - 0.5*1 = 0.5; their
+// mean is 2/3.
 TEST(Reference, ByHand) {
     const std::vector<reference::averaging::Gradients> gradients{
         {{2.0F}, {1.0F}}, {{0.0F}, {-2.0F}}, {{0.0F}, {1.0F}}};
@@ -134,7 +135,7 @@ TEST(Page, DrawsTheLanesOfThisSystem) {
     for (const char* lane : {"gradient 1", "gradient 2", "after"})
         EXPECT_EQ(count("<th scope=\"row\">" + std::string(lane) + "</th>"), run.workers) << lane;
     EXPECT_EQ(count("title=\"before of all ranks, x["), run.size);
-    // The sum in place of the mean: what the reference has stands beside it.
+    // With the sum in place of the mean, each wrong value is printed with the reference's.
     EXPECT_GE(count(", expected "), run.workers);
     EXPECT_GE(count(" wrong\" title=\"after of rank 2, x["), 1);
     EXPECT_EQ(count(">owner<"), 0);

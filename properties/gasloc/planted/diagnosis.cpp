@@ -39,7 +39,7 @@ std::optional<SeenBits> seen(const Settings& settings, const std::vector<Life>& 
     return all;
 }
 
-/// The recorded run up to a round, for an implementation to be put through. The trace outlives it.
+/// The recorded run up to a round, as a scenario for implementations. The trace must outlive it.
 Scenario scenario_of_trace(const verify::gasloc::TraceReader& trace, Index rounds) {
     const verify::gasloc::Head& head = trace.head();
     Scenario scenario;
@@ -58,7 +58,7 @@ Scenario scenario_of_trace(const verify::gasloc::TraceReader& trace, Index round
     return scenario;
 }
 
-/// A worker's gradients that are, in every bit, those of all others at every inner step.
+/// Whether all workers have the same gradients, bit for bit, at every inner step. False for one worker.
 bool same_gradients(const Scenario& scenario) {
     for (Index round = 1; round <= scenario.rounds; ++round)
         for (int worker = 0; worker < scenario.workers; ++worker) {

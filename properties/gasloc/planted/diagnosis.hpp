@@ -1,3 +1,4 @@
+// The search for the known bug that explains a recorded run of GASLoC.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +9,8 @@
 
 namespace truestep::properties::gasloc {
 
-/// Which planted mistakes make what a trace holds after the round in which it first parts from the
-/// reference; gate::System::what_fits. The run is made from its start.
+/// The known bugs that make what a trace holds after the round in which it first differs from the reference
+/// (gate::System::what_fits). The run is repeated from its start.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
                                                  const gate::Parted& parted, gate::Gradients gradients);
 

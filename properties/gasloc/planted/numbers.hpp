@@ -1,8 +1,8 @@
+// The numbers of GASLoC's known bugs.
 #pragma once
 
 namespace truestep::properties::gasloc {
 
-/// What is wrong with a planted implementation.
 enum Number {
     none,
     drift_sign,

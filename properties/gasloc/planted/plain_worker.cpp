@@ -20,7 +20,7 @@ using distributed::Peers;
 using distributed::Traffic;
 using Floats = std::vector<float>;
 
-constexpr std::size_t bucket = 4; ///< values that a mistake sends at a time
+constexpr std::size_t bucket = 4; ///< values in a message of a known bug that sends pieces
 
 float once(double value) {
     return static_cast<float>(value);
@@ -38,7 +38,7 @@ double power(double base, Index times) {
     return result;
 }
 
-/// Of one length, however many there are.
+/// A checksum as text, since the settings are compared as words.
 std::string text_of(const std::vector<Graph>& graphs) {
     std::uint64_t sum = 0;
     for (const Graph& graph : graphs) {
@@ -93,7 +93,7 @@ PlainWorker::PlainWorker(Number mistake, Settings settings, State state, Peers& 
     now_ = state_;
 }
 
-/// Everybody tells everybody, in texts of one length.
+/// Sends the settings to all others as words of one length, and compares.
 void PlainWorker::agree() {
     constexpr std::size_t length = 48;
     Floats start = state_.theta;
@@ -240,7 +240,7 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
     std::vector<Floats> of(met.size());
     for (std::size_t k = 0; k < met.size(); ++k) {
         of[k] = received(met[k].worker, told.size(), number);
-        for (std::size_t i = of[k].size(); i < y.size(); ++i) // what was lost is one's own
+        for (std::size_t i = of[k].size(); i < y.size(); ++i) // lost values are replaced by own ones
             of[k].push_back(y[i]);
         if (mistake_ == last_bucket_everywhere && whole > bucket)
             for (std::size_t i = 0; i < whole; ++i)
@@ -289,7 +289,7 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
     return z;
 }
 
-/// Which round's graph it takes to be this one's.
+/// The round whose graph it uses.
 Index PlainWorker::graphs_round() const {
     if (mistake_ == local_round)
         return rounds_with_steps_ + 1;
@@ -298,7 +298,7 @@ Index PlainWorker::graphs_round() const {
     return state_.rounds + 1;
 }
 
-/// Everybody waits for everybody.
+/// A barrier: waits for all others.
 void PlainWorker::all_meet() {
     const auto nothing = std::make_shared<int>(0);
     for (int peer = 0; peer < peers_.size(); ++peer)

@@ -1,3 +1,4 @@
+// A second, plain worker of GASLoC, in which known bugs are planted.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 
 namespace truestep::properties::gasloc {
 
-/// One worker as plain as can be, with one mistake. It shares nothing with the optimized one.
+/// One worker, as plain as can be, with one known bug. It shares no code with the optimized one.
 class PlainWorker final : public Subject {
   public:
     PlainWorker(Number mistake, Settings settings, State state, distributed::Peers& peers);
@@ -42,10 +43,10 @@ class PlainWorker final : public Subject {
     Index of_this_life_ = 0; ///< rounds since the start or restart
     double first_rate_ = 0.0;
     bool skipped_ = false;
-    std::map<int, Floats> last_of_; ///< what each peer sent last
+    std::map<int, Floats> last_of_; ///< the last message of each peer
 };
 
-/// Plain files, a worker each; no more than tests need.
+/// Reads a checkpoint of plain files, one per worker; it can do no more than tests need.
 [[nodiscard]] State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers);
 
 } // namespace truestep::properties::gasloc

@@ -13,13 +13,13 @@ namespace truestep::properties::gasloc {
 
 namespace {
 
-/// Trains as it should, but for the mistakes that are made outside the optimizer.
+/// Trains without a bug, except for the known bugs outside the optimizer.
 void train_wrongly(Number mistake, Subject& subject, const Scenario& scenario, int worker, Index round) {
     if (mistake != greatest_steps || scenario.steps(worker, round) == 0) {
         train(subject, scenario, worker, round);
         return;
     }
-    // The others' last steps, with the last gradient that there is.
+    // Takes as many steps as the busiest worker, the missing ones with its last gradient.
     const Index own = scenario.steps(worker, round);
     for (Index step = 1; step <= scenario.most_steps(round); ++step)
         static_cast<void>(subject.step(scenario.gradient(worker, round, std::min(own, step)),

@@ -1,3 +1,4 @@
+// The known bugs of GASLoC.
 #pragma once
 
 #include <memory>
@@ -8,10 +9,11 @@
 
 namespace truestep::properties::gasloc {
 
-/// Mistakes as they have been made, most of them in public code: section 18, and a few more; then those of
-/// code for devices, in ours.
+/// Bugs that have been made, most of them in public code (section 18), and a few more; then those of device
+/// code, planted in ours.
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// An implementation with that mistake, a second, plain one where it is none of devices; 0 has none.
+/// An implementation with that known bug, or without any for 0. It is the second, plain one unless the bug
+/// is in device code.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 

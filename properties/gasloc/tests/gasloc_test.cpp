@@ -58,7 +58,7 @@ TEST(Case, IsALineAndBack) {
         EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
 }
 
-// The chapter's laws a second time, beside those that the workers use.
+// Compares the chapter's laws, worked out a second time, with those that the workers use.
 TEST(ByHand, GraphsAreThoseOfTheLaws) {
     for (const Law law : all_laws)
         for (int workers = 1; workers <= 33; ++workers)
@@ -83,7 +83,7 @@ TEST(Properties, HoldOfTheWorkers) {
     const auto implementations = tested().implementations(threads());
     for (const auto& implementation : implementations) {
         if (!implementation->unavailable().empty())
-            continue; // for want of a device
+            continue; // a device is missing
         for (const gate::Property& property : tested().properties)
             if (const auto found = counterexample(*implementation, property.name, cases_of_a_property()))
                 ADD_FAILURE() << implementation->name() << " " << property.name << "\n"
@@ -106,7 +106,7 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
     }
 }
 
-/// Shows another state than it has.
+/// Shows another state than its own.
 class Changed final : public Subject {
   public:
     using Change = std::function<void(State&)>;
@@ -156,7 +156,8 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
     EXPECT_TRUE(finding(off_by(0x1p-12F, verify::LevelKind::rel)));
 }
 
-// Each round begins with what the worker has shown, its counts as well: nothing else would notice.
+// Each round begins with the state that the worker has shown, including its counts: nothing else would
+// notice.
 TEST(Properties, RelLooksAtCounts) {
     const Subjects whole = workers();
     Subjects subjects = whole;
@@ -179,7 +180,7 @@ TEST(Properties, RelLooksAtCounts) {
     EXPECT_FALSE(counterexample(honest, "restart.other", 20));
 }
 
-// What the gate keeps of a failure is judged by `truestep verify` in the same way.
+// `truestep verify` judges the trace of a failure as the gate judged the run.
 TEST(Properties, AFailureIsKeptAsATrace) {
     const auto found = counterexample(*planted(drift_sign, threads()), "reference");
     ASSERT_TRUE(found);

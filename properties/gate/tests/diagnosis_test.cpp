@@ -16,7 +16,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// At step 3, or a rule that was broken.
+/// A difference at step 3, or a broken rule.
 class Found final : public Finding {
   public:
     explicit Found(std::string phase, bool is_told = true) : phase_(std::move(phase)), told_(is_told) {}
@@ -53,7 +53,7 @@ class Diagnosis : public testing::Test {
 
 TEST_F(Diagnosis, SaysWhatTheSystemSaysOfTheTraceAndLeavesNone) {
     const System system = explaining([](const std::filesystem::path& trace, problem::Index step) {
-        // Longer than it takes until somebody looks after it.
+        // Longer than the parent waits between two looks.
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         return std::filesystem::exists(trace) && step == 3 ? Lines{"one", "two"} : Lines{};
     });

@@ -86,7 +86,7 @@ struct Round {
     friend bool operator==(const Round&, const Round&) = default;
 };
 
-/// Of every kind of value that a record holds.
+/// One member for each kind of value that a record holds.
 struct Seen {
     bool ended = false;
     std::string reason;
@@ -109,8 +109,8 @@ TEST(Records, OneThatIsTooShortIsNotRead) {
         EXPECT_THROW(static_cast<void>(unpacked<Seen>({whole.begin(), end})), std::logic_error);
 }
 
-// Small problems are enumerated by threads that know nothing of each other. A sanitizer for threads sees
-// each race, the folders' names most.
+// Small problems are enumerated by independent threads. A thread sanitizer detects each race, most of all
+// in the folders' names.
 TEST(Scratch, IsMadeOnceByAllThreadsThatAskFirst) {
     constexpr std::size_t threads = 16;
     const auto group = make_thread_group(10s);

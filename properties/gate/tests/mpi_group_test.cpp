@@ -1,5 +1,4 @@
-// Runs under mpirun with three ranks or more: work of peers, on some ranks and on others, as the gate runs
-// it.
+// Runs under mpirun with three ranks or more: work of peers on some of the ranks, as the gate runs it.
 
 #include <chrono>
 #include <cstdio>

@@ -16,7 +16,7 @@
 
 #include <truestep/problem/error.hpp>
 
-// Work in processes of its own, and searches whose implementation crashes or hangs.
+// Work in child processes, and searches whose implementation crashes or hangs.
 
 namespace truestep::gate {
 namespace {
@@ -52,7 +52,7 @@ System numbers() {
     return system;
 }
 
-/// As `check` does it.
+/// Searches as `check` does.
 SearchResult searched(const Property& property, double most_seconds, std::vector<Line> also = {}) {
     const System system = numbers();
     const Nothing nothing;
@@ -146,9 +146,9 @@ TEST(Processes, WhatCannotBeFinishedTwiceIsAnError) {
                  std::runtime_error);
 }
 
-/// One piece ends, and interrupts; one hangs, and is ended; one is never begun.
+/// One piece interrupts and ends, one hangs and is ended, and one never begins.
 [[noreturn]] void interrupted_by(int signal) {
-    std::signal(signal, SIG_DFL); // whatever this test runs under
+    std::signal(signal, SIG_DFL); // independent of what runs this test
     tell_of_crashes();
     tell_what_was_done();
     const auto tell = [signal](const ordered_json& answer) {
@@ -194,13 +194,13 @@ TEST(SearchApart, AHangIsACounterexampleAndShrinks) {
                                          }),
                                          1.0);
     ASSERT_TRUE(result.counterexample);
-    // 5, but for a machine that was away for a second.
+    // 5, unless the machine paused for a second.
     EXPECT_GE(std::stoi(result.counterexample->line), 5);
     EXPECT_TRUE(result.counterexample->finding->message().starts_with("it took longer than 1 s"));
 }
 
 TEST(Search, ACaseIsTriedInEachScheduleAndTheOneThatFailsIsKept) {
-    // It fails from 20 on, in the sixth order alone: shrinking has to try them all as well.
+    // It fails from 20 on, in the sixth order only: shrinking has to try all orders, too.
     std::uint64_t chosen = 0;
     const Property property = asking([&](int number) {
         if (number >= 20 && chosen == 6)

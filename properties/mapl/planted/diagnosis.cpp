@@ -21,7 +21,7 @@ namespace {
 
 using Vectors = std::map<std::string, Floats>;
 
-/// The stage before the boundary, or the one behind it: what they gave is in the recording.
+/// The stage before the boundary, or the one behind it: it sends what the recording holds.
 class Recorded final : public Stage {
   public:
     explicit Recorded(const Vectors& vectors) : vectors_(vectors) {}
@@ -35,7 +35,7 @@ class Recorded final : public Stage {
     const Vectors& vectors_;
 };
 
-/// For an implementation to be put through. The recording outlives it.
+/// The scenario of the recording, for implementations. The recording must outlive it.
 Scenario scenario_of(const verify::mapl::Recording& recording) {
     const verify::mapl::Config& config = recording.config;
     const Settings& settings = config.settings;
@@ -68,7 +68,7 @@ Scenario scenario_of(const verify::mapl::Recording& recording) {
         const bool sends = side == Side::sender;
         const bool two = recording.config.settings.anchors == Anchors::two;
         EndState state;
-        // A of a later step may lie further off the manifold than one that begins.
+        // A of a later step may lie further off the manifold than an initial one.
         state.steps = std::max<Index>(1, recording.config.before / recording.config.micro);
         state.micro_batches = recording.config.before;
         state.a = of("initial/A");
@@ -93,7 +93,7 @@ Scenario scenario_of(const verify::mapl::Recording& recording) {
     return scenario;
 }
 
-/// What a boundary makes at one step, and not what it is given.
+/// Whether a boundary makes this at a step; false for its inputs.
 bool is_made(const std::string& name, const std::string& of) {
     if (!name.starts_with(of))
         return false;
@@ -102,7 +102,8 @@ bool is_made(const std::string& name, const std::string& of) {
            !what.starts_with("gradient_");
 }
 
-/// Sums over so many values as these part by less; a mistake that parts less is none that can be told.
+/// The limit below which two sums over so many values may differ by rounding; a smaller difference is not
+/// attributed to a bug.
 double rounding_of(const Floats& values) {
     double greatest = 0.0;
     for (const float value : values)
@@ -112,7 +113,7 @@ double rounding_of(const Floats& values) {
     return share * greatest;
 }
 
-/// Made by 60 mistakes, each by plain loops, in seconds.
+/// Whether 60 known bugs, each in plain loops, can be tried in seconds.
 bool is_small(const verify::mapl::Config& config) {
     const auto products = static_cast<double>(config.micro * config.tokens + 30 * config.settings.rank) *
                           static_cast<double>(config.settings.width * config.settings.rank);
@@ -131,7 +132,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         return {
             "known bugs were not tried: micro-batches x tokens x width x rank are more than 4 million, or "
             "vocabulary x rank than one; record smaller micro-batches, or a smaller vocabulary"};
-    // Tables that somebody trains between two steps are known at the beginning alone.
+    // Tables that are trained between two steps are known at the beginning only.
     std::optional<verify::mapl::Recording> from;
     if (parted.step > 1 && !step->config.trains_anchors())
         from = verify::mapl::steps_of(path, parted.step - 1, parted.step);
@@ -163,7 +164,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
             }
             return all;
         } catch (const std::exception&) {
-            return std::nullopt; // it does not come so far
+            return std::nullopt; // it does not get so far
         }
     };
     return gate::what_fits({mistakes(), 1, recorded, run, "within rounding"});

@@ -1,3 +1,4 @@
+// The search for the known bug that explains a recorded run of MAPL.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +9,9 @@
 
 namespace truestep::properties::mapl {
 
-/// Which planted mistakes make what a trace holds at the step at which it first parts from the reference;
-/// gate::System::what_fits. Begins at the recorded state, a step before where it can: some need one.
+/// The known bugs that make what a trace holds at the step at which it first differs from the reference
+/// (gate::System::what_fits). The run begins at the recorded state, one step earlier if possible: some bugs
+/// need it.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
                                                  const gate::Parted& parted, gate::Gradients gradients);
 

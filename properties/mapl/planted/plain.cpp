@@ -120,7 +120,7 @@ class PlainSender final : public PlainSide<AnySender> {
         Table q;
         std::vector<Id> ids;
     };
-    /// 8 bits of a whole number.
+    /// Keeps 8 significant bits of a whole number.
     [[nodiscard]] Id as_bf16(Id id) const {
         const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(id)) & 0xffff0000U;
         return static_cast<Id>(std::bit_cast<float>(bits));
@@ -132,7 +132,8 @@ class PlainSender final : public PlainSide<AnySender> {
     Table own_gradient_;
 };
 
-/// B of B^T A = I that is not A, where there is one: the first axis's part beside A, on top of a column.
+/// A matrix B with B^T A = I other than A, if there is one: it adds to a column the part of the first axis
+/// outside A's span.
 Table slanted(const Table& a) {
     Table b = a;
     for (std::size_t i = 0; i < a.rows; ++i) {
@@ -238,7 +239,7 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
     bool waits_ = false;
 };
 
-/// As if ranks were numbered stage after stage, and not replica after replica.
+/// Ranks as if they were numbered stage after stage instead of replica after replica.
 std::vector<int> ranks_in_a_row(const Scenario& scenario, int rank) {
     const auto replicas = static_cast<int>(scenario.run.replicas);
     std::vector<int> ranks;

@@ -1,10 +1,11 @@
+// Plain ends of a boundary, in which MAPL's known bugs are planted.
 #pragma once
 
 #include "subject.hpp"
 
 namespace truestep::properties::mapl {
 
-/// What can be wrong with the plain ends.
+/// The known bugs of the plain ends.
 enum Wrong : int {
     nothing,
     sender_part_only,
@@ -65,7 +66,7 @@ enum Wrong : int {
     words_before_they_come,
     cursor_by_steps,
     oblique,
-    first_on_devices, ///< from here on those of code for devices have their numbers, 59 to 68
+    first_on_devices, ///< the numbers of device code's, 59 to 68
     last_on_devices = first_on_devices + 9,
     projected_where_taken,
     moment_of_refused_step,
@@ -76,7 +77,7 @@ enum Wrong : int {
     wrong_end, ///< one behind the last
 };
 
-/// Both ends as plain as can be, sharing nothing with distributed/mapl, with that mistake.
+/// Both ends as plain as can be, with that known bug. They share no code with distributed/mapl.
 [[nodiscard]] Subjects plain_ends(Wrong wrong);
 
 } // namespace truestep::properties::mapl

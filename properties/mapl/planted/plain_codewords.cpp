@@ -84,7 +84,7 @@ Message Codewords::packed(const std::vector<Word>& indices) const {
         for (unsigned bit = 0; bit < bits; ++bit) {
             const std::size_t at = place * bits + bit;
             if (wrong_ == packed_within_bytes && at / 8 != place * bits / 8)
-                continue; // lost over the edge of its first byte
+                continue; // lost beyond its first byte
             if ((indices[place] >> bit & 1U) != 0)
                 message[at / 8] = static_cast<std::uint8_t>(message[at / 8] | 1U << at % 8);
         }

@@ -1,3 +1,4 @@
+// Vector quantization for the plain ends.
 #pragma once
 
 #include <truestep/problem/mapl/quantization.hpp>
@@ -8,24 +9,26 @@
 
 namespace truestep::properties::mapl::plain {
 
-/// Vector quantization, as plain as can be: one end's codebooks, flat, and what it does with them.
+/// One end's codebooks, as flat vectors, and what it does with them.
 class Codewords {
   public:
     Codewords() = default;
-    /// `learned` of a sender, nothing of a receiver.
+    /// `learned` is empty for a receiver.
     Codewords(Wrong wrong, const Settings& settings, Floats books, Floats learned, bool sends, Index start);
 
     [[nodiscard]] bool any() const { return quantizes(settings_); }
     [[nodiscard]] const Floats& books() const { return books_; }
     [[nodiscard]] const Floats& learned() const { return learned_; }
 
-    /// Z of one micro-batch; `so_far` have gone before it. It learns.
+    /// The indices of one micro-batch's Z, from which it learns.
     [[nodiscard]] std::vector<Word> indices(const Table& z);
     [[nodiscard]] Message packed(const std::vector<Word>& indices) const;
-    /// What follows the ids; the books are what the receiver has then.
+    /// The codewords that follow the ids in a message, after `so_far` micro-batches; the receiver has these
+    /// books then.
     [[nodiscard]] Message words(Index so_far);
 
-    /// The receiver's: of a message that begins with the indices and has the codewords from `words_at` on.
+    /// For the receiver: Z from a message that begins with the indices and has the codewords from
+    /// `words_at` on.
     [[nodiscard]] Table decoded(const Message& message, std::size_t tokens, std::size_t words_at,
                                 Index so_far);
 

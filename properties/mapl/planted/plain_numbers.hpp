@@ -1,3 +1,4 @@
+// Tables of floats for the plain ends.
 #pragma once
 
 #include <cmath>
@@ -6,8 +7,8 @@
 
 namespace truestep::properties::mapl::plain {
 
-/// Rows of floats, and what little arithmetic the plain ends need: of their own, so that they share nothing
-/// with what they stand beside.
+/// Rows of floats, and the little arithmetic that the plain ends need, so that they share none with the
+/// code that they are compared with.
 struct Table {
     std::size_t rows = 0;
     std::size_t columns = 0;

@@ -7,7 +7,7 @@
 
 #include "plain.hpp"
 
-// What travels of Z and dZ, as plain as can be: a number, and whole numbers of the last place.
+// Payloads of Z and dZ for the plain ends, by integers in units of the last place.
 namespace truestep::properties::mapl::plain {
 
 using Message = std::vector<std::uint8_t>;
@@ -25,7 +25,7 @@ inline float rounded_to_bf16(Wrong wrong, float value) {
     static_cast<void>(std::frexp(value, &exponent));
     const int last = exponent - 8 < -133 ? -133 : exponent - 8;
     const double steps = std::ldexp(static_cast<double>(value), -last);
-    double whole = std::nearbyint(steps); // of two the even one
+    double whole = std::nearbyint(steps); // ties to even
     if (wrong == payload_cut_off)
         whole = std::trunc(steps);
     if (wrong == payload_ties_away)
@@ -33,7 +33,7 @@ inline float rounded_to_bf16(Wrong wrong, float value) {
     return static_cast<float>(std::ldexp(whole, last));
 }
 
-/// A message of 2 bytes a value.
+/// A message with 2 bytes per value.
 inline Message in_two_bytes(Wrong wrong, const std::vector<float>& values) {
     Message message;
     for (const float value : values) {

@@ -1,4 +1,4 @@
-// What replicas share, as plain as can be: one exchange after the other, and the reference.
+// What replicas share, as plain as can be: one exchange after the other, and the reference's optimizers.
 #include "plain_replicas.hpp"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class PlainTrainer final : public AnyTrainer {
 
 namespace {
 
-/// By everybody for itself: the right bits, if nothing else is wrong, and too much on the wire.
+/// Each rank adds up everything: the right bits, unless another bug is planted, but too many bytes sent.
 std::vector<float> mean_of_whole_copies(Wrong wrong, Communicator& replicas,
                                         const std::vector<float>& own) {
     reference::PerRank<float> all = of_all(replicas, own);

@@ -1,3 +1,4 @@
+// What replicas of the plain ends share.
 #pragma once
 
 #include <vector>
@@ -6,7 +7,7 @@
 
 namespace truestep::properties::mapl::plain {
 
-/// The mean of what all replicas have, a piece by each of them.
+/// The mean of what all replicas have; each makes a piece.
 [[nodiscard]] std::vector<float> mean_over_replicas(Wrong wrong, distributed::Communicator& replicas,
                                                     const std::vector<float>& own);
 

@@ -1,3 +1,4 @@
+// The code that both plain ends share.
 #pragma once
 
 #include <bit>
@@ -17,7 +18,7 @@ namespace truestep::properties::mapl::plain {
 using distributed::Peers;
 using distributed::Traffic;
 
-/// What the plain ends have in common; `Any` is the interface.
+/// The base of both plain ends; `Any` is the interface.
 template <class Any>
 class PlainSide : public Any {
   public:
@@ -93,7 +94,7 @@ class PlainSide : public Any {
         peers_.send(traffic, peer_, static_cast<std::uint64_t>(number),
                     std::shared_ptr<const void>(message, message->data()), bytes.size());
     }
-    /// `first` of its bytes are waited for: all of them, but where that is wrong.
+    /// Waits for the `first` bytes only; that is all of them unless a bug is planted.
     Message receive(Traffic traffic, Index number, std::size_t bytes, std::size_t first) {
         try {
             const auto incoming = peers_.receive(traffic, peer_, static_cast<std::uint64_t>(number), bytes);
@@ -155,7 +156,7 @@ class PlainSide : public Any {
     Index steps_;
     Index batches_;
     Index micro_batches_ = 0;
-    Index last_micro_batches_ = 0; ///< of the step before
+    Index last_micro_batches_ = 0; ///< in the step before
     Table a_;
     Table before_;
     Table m_;
@@ -167,7 +168,7 @@ class PlainSide : public Any {
     Codewords codewords_;
 
   private:
-    /// All of it, as it is: the other side compares the bytes.
+    /// Compares the bytes of all settings with the other side's.
     void compare_settings() {
         Message mine;
         const auto add = [&mine](const auto& value) {

@@ -1,3 +1,4 @@
+// SPEL for the plain ends.
 #pragma once
 
 #include "plain.hpp"
@@ -5,7 +6,7 @@
 
 namespace truestep::properties::mapl::plain {
 
-/// A and m after a step; `before` is the A of the step before this one.
+/// A and m after a step; `before` is the A before it.
 struct Trained {
     Table a;
     Table m;

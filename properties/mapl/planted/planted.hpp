@@ -1,3 +1,4 @@
+// The known bugs of MAPL.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,8 @@
 namespace truestep::properties::mapl {
 
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// The plain ends with that mistake; 0: with none. Throws truestep::Error if there is none.
+/// The plain ends with that known bug, or without any for 0. Throws truestep::Error if there is no such
+/// bug.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 

@@ -1,5 +1,6 @@
 // Level REL on A and m, at small and at real sizes: right runs pass, whatever the order of their sums, and
-// each mistake fails. Built three times: with TRUESTEP_LARGE for the sizes that take seconds, and minutes.
+// each known bug fails. Built three times: with TRUESTEP_LARGE for sizes that take seconds, and for
+// minutes.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -49,8 +50,8 @@ std::vector<float> vector_of(const Floats& of) {
     return {of.begin(), of.end()};
 }
 
-/// The second step of a run: m is not 0 before it. `mean`, where it is not 0, makes one direction of X and
-/// G much stronger than all others.
+/// The second step of a run, so that m is not 0 before it. A `mean` other than 0 makes one direction of X
+/// and G much stronger than the others.
 struct Step {
     Step(const Size& of, Order order, double mean) {
         settings.width = of.width;
@@ -99,7 +100,7 @@ Plain projected(const Step& step, const Plain& M) {
     return M - A * (0.5 * (inner + inner.transpose()));
 }
 
-/// What d is the polar factor of.
+/// The matrix whose polar factor is d.
 Plain to_be_polar(const Step& step) {
     const Plain m = step.matrix(step.new_m);
     return step.settings.order == Order::project_first ? m : projected(step, m);
@@ -150,7 +151,7 @@ const Mistake mistakes[]{
          const Plain d = iterated_polar(to_be_polar(step));
          return stepped(step, Eigen::Map<const Matrix<double>>(d.data(), d.rows(), d.cols()));
      }},
-    {"NotProjected", // of project_first it is m that shows it
+    {"NotProjected", // under project_first m shows it
      [](const Step& step) {
          const Plain M =
              step.matrix(step.settings.order == Order::project_first ? step.gradient : step.new_m);
@@ -158,7 +159,7 @@ const Mistake mistakes[]{
      }},
 };
 
-/// Where a trace first parts at this level, or nothing.
+/// Where a trace first differs at this level, or nothing.
 std::string phase_of(const verify::mapl::Recording& recording, const verify::Level& level) {
     std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::ranges::replace(name, '/', '_');
@@ -172,7 +173,7 @@ std::string phase_of(const verify::mapl::Recording& recording, const verify::Lev
     return verdict.first ? verdict.first->phase : "";
 }
 
-/// One step as a trace, verified at REL: where it first parts, or nothing.
+/// One step as a trace, verified at REL: where it first differs, or nothing.
 std::string phase_of(const Step& step, const Floats& m, const Floats& a) {
     verify::mapl::Recording recording;
     recording.config.settings = step.settings;
@@ -193,7 +194,7 @@ std::string phase_of(const Step& step, const Floats& m, const Floats& a) {
     return phase_of(recording, verify::Level::rel());
 }
 
-/// The other way round: a step of this is the same step with its sums in another order.
+/// Reversed: a step of this is the same step with its sums in another order.
 Floats reversed(const Floats& of) {
     return {of.rbegin(), of.rend()};
 }
@@ -241,7 +242,7 @@ class MaplJudgement : public ::testing::TestWithParam<std::tuple<Size, Order>> {
     }
 };
 
-// A tenth of the limit is far more than any of them takes: a false accusation would take ten times as much.
+// A tenth of the limit is far more than any run takes: a false accusation would take ten times as much.
 TEST_P(MaplJudgement, RightRunsPassWhateverTheOrderOfTheirSums) {
     for (const double mean : means) {
         const Step of = step(mean);
@@ -283,8 +284,7 @@ TEST_P(MaplJudgement, AWrongMomentFails) {
 }
 
 #if TRUESTEP_LARGE == 0
-// dZ is 3e38, but the sum is infinite behind its third term: nothing is said of it at REL, and A and m
-// stay.
+// dZ is 3e38, but the sum is infinite after its third term: REL does not judge it, and A and m stay.
 TEST(MaplOverflow, OfPartialSumsIsNoDifference) {
     verify::mapl::Recording recording;
     recording.config.settings.width = 4;

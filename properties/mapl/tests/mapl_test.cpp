@@ -72,7 +72,7 @@ TEST(MaplSchedules, EachMicroBatchGoesOnceAndComesBackOnce) {
             }
             EXPECT_EQ(under_way, 0);
             EXPECT_EQ(all, 12);
-            // What 1F1B is for: no more under way than there are stages behind.
+            // 1F1B never has more under way than there are stages behind.
             EXPECT_EQ(most, schedule == Schedule::gpipe ? 6 : 4 - stage);
         }
 }
@@ -87,7 +87,7 @@ TEST(MaplReplicas, RanksAreReplicaAfterReplica) {
     EXPECT_EQ(tested().most_workers("rank=1,workers=3,replicas=2"), 6);
 }
 
-// What stands in the gate's table, and that no row asks for what would be another.
+// The rows of the gate's table; no row asks for what would be another.
 TEST(MaplReplicas, AreRowsOfTheMatrix) {
     const auto host = tested().implementations(threads()).front();
     const auto several = [&](const gate::Pins& pins) {
@@ -116,7 +116,7 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
         }
 }
 
-// One that does, each; `truestep planted mapl` says which is the first.
+// One property that catches each bug; `truestep planted mapl` prints the first that does.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
         "gradients", "gradients", "gradients", "replicas", "replicas", "reference", "restart", "manifold",
@@ -127,7 +127,7 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         "reference", "reference", "reference", "starts", "restart", "faults", "composed", "composed",
         "composed", "composed", "composed", "composed", "traffic", "starts", "principal", "quantization",
         "restart", "projector",
-        // Of code for devices, in the host's form; then those on a device.
+        // The bugs of device code, in the host's form and then on a device.
         "principal", "manifold", "manifold", "refusals", "gradients", "principal", "manifold", "manifold",
         "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned"};
     ASSERT_EQ(catches.size(), mistakes().size());

@@ -1,5 +1,5 @@
-// The pipeline that is tested, in double: gradients of everything through all stages and boundaries against
-// finite differences (property 11).
+// The tested pipeline in double: all gradients, through all stages and boundaries, against finite
+// differences (property 11).
 #include <vector>
 
 #include <gtest/gtest.h>

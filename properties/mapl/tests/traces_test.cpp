@@ -1,5 +1,4 @@
-// What was seen of a boundary, as a trace beside the reference: the clean pass, and each mistake is told
-// where it is made.
+// Recordings of a boundary as traces: the clean ones pass, and each known bug is reported where it is made.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -50,7 +49,7 @@ class MaplTraces : public ::testing::Test {
 
 const std::string usual = "rank=2,width=5,tokens=5,vocabulary=3,micro=2,steps=3,seed=1,data=normal";
 
-/// Of codewords, and with sums of few bits: to the bit.
+/// A case with codewords and with sums of few bits, which are exact.
 const std::string few_bits_coded =
     "rank=2,width=4,tokens=40,vocabulary=3,micro=1,steps=1,seed=1,anchors=two,codewords=12,rounds=2";
 
@@ -72,7 +71,7 @@ TEST_F(MaplTraces, OfTheCleanPass) {
             EXPECT_EQ(verdict.status, verify::Status::passed)
                 << more << (verdict.first ? verdict.first->result + ": " + verdict.first->note : "");
         }
-    // Sums of few bits, and A as it was: to the bit.
+    // Sums have few bits and A stays, so this is exact.
     const verify::mapl::Recording exact = without_new_state(
         recorded(host_ends(), "rank=2,width=4,tokens=5,vocabulary=3,micro=2,steps=1,seed=1,anchors=two"));
     EXPECT_EQ(verified(exact, verify::Level::exact()).status, verify::Status::passed);
@@ -153,7 +152,7 @@ TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
     }
 }
 
-/// The first of the lines that say which mistake makes what was recorded.
+/// The first of the lines that name the known bug.
 TEST_F(MaplTraces, TheMistakeIsNamed) {
     const Told all[]{
         {sender_part_only, "", "", ""},
@@ -279,7 +278,7 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
               std::string::npos);
 }
 
-// A value that is off by more than rounding, told with its place.
+// A value that is off by more than rounding is reported with its place.
 TEST_F(MaplTraces, APlaceIsATokenOrAFeature) {
     verify::mapl::Recording of = recorded(host_ends(), usual);
     of.vectors[verify::mapl::of_step(2, "Z.2")][7] += 0.01F;

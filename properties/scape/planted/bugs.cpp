@@ -13,7 +13,7 @@ namespace truestep::properties::scape::planted {
 
 namespace {
 
-/// Where each was seen, and what shows.
+/// The bugs that shipped: what is wrong, and where it was seen with its symptom.
 std::vector<std::pair<std::string, std::string>> shipped() {
     return {
         {"the update has the wrong sign", "torchft #76. w goes uphill, from the first step."},
@@ -118,7 +118,7 @@ std::vector<std::pair<std::string, std::string>> shipped() {
     };
 }
 
-/// Of the norm's second version, and of section 21.
+/// Bugs of the norm's second version and of section 21.
 std::vector<std::pair<std::string, std::string>> of_second_edition() {
     return {
         {"the norm's blocks are added one after another, as version 1 has it",
@@ -155,8 +155,8 @@ std::vector<std::pair<std::string, std::string>> of_second_edition() {
     };
 }
 
-/// Of what a gate sees only that damages checkpoints, begins at states that no gradients lead to, or has
-/// steps of zeros.
+/// Bugs that show only with damaged checkpoints, with states that gradients do not reach, or with steps of
+/// zeros.
 std::vector<std::pair<std::string, std::string>> of_damage() {
     return {
         {"the last block of a checkpoint is not in its checksum",
@@ -183,7 +183,7 @@ std::vector<std::pair<std::string, std::string>> of_damage() {
     };
 }
 
-/// Of ranks in groups.
+/// Bugs of ranks in groups.
 std::vector<std::pair<std::string, std::string>> of_groups() {
     return {
         {"groups are forgotten",
@@ -205,7 +205,7 @@ std::vector<std::pair<std::string, std::string>> of_groups() {
     };
 }
 
-/// Of section 21, where the owner rounds the mean, too.
+/// Bugs of section 21 where the owner rounds the mean, too.
 std::vector<std::pair<std::string, std::string>> of_rounded_means() {
     return {
         {"what rounding the mean takes is dropped",
@@ -220,7 +220,7 @@ std::vector<std::pair<std::string, std::string>> of_rounded_means() {
     };
 }
 
-/// Of what a gate sees only that gives ranks what they must not begin with.
+/// Bugs that show only if ranks are given what they must not begin with.
 std::vector<std::pair<std::string, std::string>> of_what_is_given() {
     return {
         {"nobody compares what the ranks were given",
@@ -236,7 +236,7 @@ std::vector<std::pair<std::string, std::string>> of_what_is_given() {
     };
 }
 
-/// Of what shipped in two forms, those that are not among the first.
+/// Second forms of bugs that shipped in two forms, beyond the first list.
 std::vector<std::pair<std::string, std::string>> other_halves() {
     return {
         {"where every rank holds something whole, nothing else enters the norm",
@@ -375,7 +375,7 @@ std::vector<Description> all() {
 } // namespace
 
 const gpu::DeviceMistakes* on_devices_with(int number) {
-    constexpr std::size_t of_payloads = 2; // which came later
+    constexpr std::size_t of_payloads = 2; // they were added later
     const std::span<const Description> all = gpu::scape::planted::bugs();
     static const std::array together{
         gpu::DeviceMistakes{first_of_devices, all.first(all.size() - of_payloads)},

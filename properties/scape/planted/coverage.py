@@ -8,7 +8,7 @@ import json
 import sys
 
 
-# Of ranks that run beside each other: another property may see it at the next run.
+# These depend on how ranks interleave: another property may catch them in the next run.
 BY_TIMING = {56, 81}
 
 

@@ -1,4 +1,4 @@
-// Each planted mistake is a hypothesis: which of them makes what was recorded?
+// Tries each known bug: which of them makes what was recorded?
 #include <truestep/properties/scape/planted/diagnosis.hpp>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
     return values ? gate::seen_bits(*values) : std::vector<std::uint32_t>();
 }
 
-/// Of what has to be the same on all ranks, each rank's own copy where the trace has them, else one.
+/// The recorded results after a step. What must be the same on all ranks is each rank's own copy if the
+/// trace has them, else one.
 SeenBits seen(const verify::scape::TraceReader& trace, Index step, const Replay& replay) {
     const auto ranks = static_cast<std::size_t>(trace.head().problem.workers);
     // A window would leave out what a mask holds beyond the last coordinate.
@@ -48,7 +49,7 @@ SeenBits seen(const verify::scape::TraceReader& trace, Index step, const Replay&
     };
     for (const Result result : {Result::mask, Result::next_mask})
         if (result == Result::next_mask && replay.in_segment)
-            all.resize(all.size() + ranks); // the choice is of all of the segment
+            all.resize(all.size() + ranks); // the choice is made over the whole segment
         else
             add(trace.replicated_mask(kind_of(result), step, part));
     for (const Result result : {Result::first_moment, Result::parameters})
@@ -58,8 +59,9 @@ SeenBits seen(const verify::scape::TraceReader& trace, Index step, const Replay&
     return all;
 }
 
-/// After that step; nothing if the run did not come to its end. A mask that is shown as the coming one need
-/// not be the one that is then used, and what was used is what a recorder sees. Of who halts none is known.
+/// The results of a run after that step; nothing if it did not complete. If the run goes on, the next mask
+/// is the one that was used, as a recorder sees it: the coming one may differ. After a halt no results are
+/// available.
 std::optional<SeenBits> seen(const History& history, std::size_t step, std::size_t actions) {
     if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
         return std::nullopt;
@@ -113,14 +115,14 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         return {choice.why};
     std::vector<std::string> lines;
     std::vector<gate::Explanation> fits;
-    // That of which most is tried, where nothing fits.
+    // If nothing fits, the report is about the replay in which most is tried.
     const Replay* with = &choice.replays.front();
     if (with->in_segment && choice.replays.size() > 1)
         with = &choice.replays[1];
     for (const Replay& replay : choice.replays) {
         const auto scenario = scenario_of(trace, replay);
         if (!scenario)
-            continue; // of owners that take turns a part may still be one rank's
+            continue; // with owners in turn a part may still be one rank's
         const bool first = &replay == &choice.replays.front();
         if (first && gradients == gate::Gradients::recorded && same_gradients_everywhere(*scenario))
             lines.push_back("all ranks were given the same gradients, at every step" +

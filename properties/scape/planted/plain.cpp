@@ -61,14 +61,14 @@ PlainRank::PlainRank(const properties::scape::Setup& setup, distributed::Communi
         go_on(start);
     if (has(Bug::ranks_start_apart) && me_ > 0 && me_ == ranks_ - 1)
         w_[0] += 1.0F;
-    // Blocks of ceil(d/P), of which the last is shorter if d does not divide by P.
+    // Blocks of ceil(d/P); the last is shorter if d does not divide by P.
     if (has(Bug::last_range_cut_off))
         for (problem::Range& range : ranges_)
             if (range.end == d_ && range.size() < (d_ + ranks_ - 1) / ranks_)
                 range.end = range.begin;
 }
 
-/// Of the masks perhaps only the coming one is known: the one before held whatever it takes.
+/// If only the coming mask is given, the one before counts as full.
 void PlainRank::go_on(const Start& start) {
     steps_ = start.step;
     m_ = start.moment;
@@ -83,7 +83,7 @@ void PlainRank::begin_at(const properties::scape::Begun& begun) {
     given_state_ = number_of_state(begun);
 }
 
-// The gather's buffers are about to go.
+// The gather's buffers end with this object.
 PlainRank::~PlainRank() {
     try {
         join_mask();
@@ -231,7 +231,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
                {problem_.layout.begin(i), problem_.layout.end(i)});
     }
     if (has(Bug::mask_buffer_reused))
-        std::ranges::fill(outgoing_, std::uint8_t{0}); // clean for the next step's bits
+        std::ranges::fill(outgoing_, std::uint8_t{0}); // cleared for the next step's bits
     steps_ = t;
     cut_.clear();
     if (!all_finite() && !has(Bug::infinity_not_noticed)) {
@@ -249,7 +249,7 @@ void PlainRank::refuse_on_all_ranks(std::span<const float> g) {
     Verdict mine{-1, 0.0};
     for (Index i = d_ - 1; i >= 0; --i) {
         const float magnitude = std::abs(g[at(i)]);
-        // A NaN is neither more nor less than anything.
+        // Comparisons with a NaN are false.
         const bool good = has(Bug::nan_passed_on) ? !(magnitude > 0x1p56F) : magnitude <= 0x1p56F;
         if (!good)
             mine = {i, static_cast<double>(g[at(i)])};
@@ -277,7 +277,7 @@ void PlainRank::make_local(const Scalars& s, std::span<const float> g) {
     }
 }
 
-/// What was sent is gone, what was not sent stays.
+/// Keeps what was not sent.
 void PlainRank::store_residual(const Scalars& s, std::span<const float> g, const Bits& S) {
     for (Index i = 0; i < d_; ++i) {
         const float before = e_[at(i)];
@@ -325,8 +325,7 @@ void PlainRank::clip(const Scalars& s) {
     }
 }
 
-/// Only for a bug: what the reducer returns is clipped, before anybody has reconstructed a gradient from
-/// it.
+/// Only for a bug: clips what the reducer returns, before gradients are reconstructed from it.
 void PlainRank::clip_average() {
     if (!(problem_.settings.clip_norm > 0.0))
         return;

@@ -1,4 +1,4 @@
-// Section 7: one file a rank, numbers as they stand in memory, and a checksum before them.
+// Section 7: one file per rank, with numbers as they are in memory, and a checksum before them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,7 +37,7 @@ void put(std::string& bytes, const std::vector<Value>& values) {
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
 }
 
-/// From the front of the bytes, which get shorter; what they lack is missing in the values, too.
+/// Takes values from the front of the bytes. If there are too few bytes, there are fewer values.
 template <class Value>
 void get(std::string_view& bytes, std::vector<Value>& values, std::size_t count) {
     values.resize(std::min(count, bytes.size() / sizeof(Value)));
@@ -47,7 +47,7 @@ void get(std::string_view& bytes, std::vector<Value>& values, std::size_t count)
     bytes.remove_prefix(values.size() * sizeof(Value));
 }
 
-/// FNV-1a: no byte can change alone without changing it.
+/// FNV-1a: no single byte can change without changing it.
 std::uint64_t checksum(std::string_view bytes) {
     std::uint64_t sum = 0xcbf2'9ce4'8422'2325U;
     for (const char byte : bytes)
@@ -57,7 +57,7 @@ std::uint64_t checksum(std::string_view bytes) {
 
 } // namespace
 
-/// Throws on all ranks if one has a failure to tell.
+/// Throws on all ranks if any has a failure.
 void PlainRank::together(const std::string& failure) {
     std::array<char, 400> mine{};
     failure.copy(mine.data(), mine.size() - 1);
@@ -89,7 +89,7 @@ void PlainRank::save(const fs::path& folder) {
     together(file ? "" : path.string() + " could not be written");
 }
 
-/// What of a file's bytes the checksum is of: all, but for a bug.
+/// The bytes that the checksum covers: all, unless a bug is planted.
 std::string_view PlainRank::checked_part(std::string_view bytes) const {
     constexpr std::size_t block = 64;
     if (has(Bug::last_block_unchecked))
@@ -99,7 +99,7 @@ std::string_view PlainRank::checked_part(std::string_view bytes) const {
     return bytes;
 }
 
-/// Only for a bug: e as it would stand with the last segment first, or back from that.
+/// Only for a bug: e with the last segment first, or back from that order.
 Floats PlainRank::by_bucket(const Floats& e, bool back) const {
     if (!has(Bug::residual_by_bucket))
         return e;
@@ -113,7 +113,7 @@ Floats PlainRank::by_bucket(const Floats& e, bool back) const {
     return other;
 }
 
-/// Throws where the file is not what was written; `state` then holds what was read of it.
+/// Throws if the file is not what was written; `state` then holds what was read.
 void PlainRank::read_file(const fs::path& path, State& state, int& saved_ranks) const {
     std::ifstream file(path, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -148,7 +148,7 @@ void PlainRank::read_state(const fs::path& folder, State& state) const {
     if (saved_ranks == ranks_)
         return read(me_, state);
 
-    // Another number: everybody goes on from the mean residual.
+    // With another number of ranks, all begin with the mean residual.
     State other;
     if (has(Bug::residual_lost_when_shrinking) && ranks_ < saved_ranks) {
         read(me_, other);

@@ -32,7 +32,7 @@ Floats PlainRank::packed_payload(const Bits& mask) const {
             if (!test(mask, i))
                 continue;
             const bool sent = !has(Bug::payload_from_own_shard) || rank == at(me_);
-            if (place < payload.size()) // always, but for offsets of another mask
+            if (place < payload.size()) // always, except with offsets of another mask
                 payload[place] = sent ? travelled(c_[at(i)]) : 0.0F;
             ++place;
         }
@@ -55,7 +55,7 @@ Floats PlainRank::packed_payload(const Bits& mask) const {
     return payload;
 }
 
-/// Of value j, of which each rank has sent one: received[rank * values + j].
+/// The mean of value j, of which each rank has sent one: received[rank * values + j].
 float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t j) const {
     const auto P = static_cast<float>(ranks_);
     const auto ranks = static_cast<std::size_t>(ranks_);
@@ -99,12 +99,12 @@ void PlainRank::exchange() {
         exchange_buckets();
 }
 
-/// Of each rank, what it sent of this one's range.
+/// The values of this rank's range, from each rank.
 Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts) {
     return sent_as_payload(payload, counts, std::vector<std::size_t>(at(ranks_), counts[at(me_)]));
 }
 
-/// So many values go to each rank, and come from it.
+/// Sends each rank its values and receives its values for this rank, as payloads.
 Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::size_t>& to,
                                   const std::vector<std::size_t>& from) {
     const std::size_t bytes = value_bytes(problem_.settings.payload);
@@ -161,7 +161,7 @@ void PlainRank::write_means(const Bits& mask, const Floats& packed) {
     for (std::size_t rank = 0; rank < ranges_.size(); ++rank)
         for (Index i = ranges_[rank].begin; i < ranges_[rank].end; ++i)
             if (test(mask, i) && !packed.empty()) {
-                // Within it always, but for a bug.
+                // Always within it, unless a bug is planted.
                 float M = packed[(has(Bug::index_in_16_bits) ? place % 65'536 : place) % packed.size()];
                 ++place;
                 if (rounds_mean(problem_.settings.payload) && has(Bug::mean_rounded_by_all))

@@ -30,12 +30,12 @@ void PlainRank::make_groups() {
     }
 }
 
-/// The rank of a group that handles what belongs to an owner.
+/// The rank of a group that handles an owner's values.
 std::size_t PlainRank::handler(const GroupOfRanks& group, std::size_t owner) const {
     return group.first + owner * group.size / at(ranks_);
 }
 
-/// Of value j, of which each rank of the group has sent one.
+/// The group's sum of value j, of which each of its ranks has sent one.
 float PlainRank::sum_of_group(const Floats& received, std::size_t values, std::size_t j) const {
     const std::size_t ranks = received.size() / values;
     const GroupOfRanks* mine = nullptr;
@@ -54,7 +54,7 @@ float PlainRank::sum_of_group(const Floats& received, std::size_t values, std::s
     return sum;
 }
 
-/// Of value j, of which each group has a sum.
+/// The mean of value j, of which each group has sent a sum.
 float PlainRank::mean_of_groups(const Floats& received, std::size_t values, std::size_t j) const {
     const std::size_t groups = groups_.size();
     const auto of = [&](std::size_t group) {
@@ -70,7 +70,7 @@ float PlainRank::mean_of_groups(const Floats& received, std::size_t values, std:
 Floats PlainRank::exchanged_in_groups(const Bits& mask, const Floats& payload,
                                       const std::vector<std::size_t>& counts) {
     const auto ranks = at(ranks_);
-    // To the handlers of this rank's group, each what belongs to the owners that it handles.
+    // First to the handlers of this rank's group: each gets the values of the owners that it handles.
     std::vector<std::size_t> to(ranks, 0);
     std::vector<std::size_t> from(ranks, 0);
     std::vector<std::size_t> handled(ranks, 0); // by owner, of this rank
@@ -90,7 +90,7 @@ Floats PlainRank::exchanged_in_groups(const Bits& mask, const Floats& payload,
     for (std::size_t j = 0; j < sums.size(); ++j)
         sums[j] = sum_of_group(parts, sums.size(), j);
 
-    // And the groups' sums to the owners, in fp32.
+    // Then the groups' sums to the owners, in fp32.
     std::vector<std::size_t> from_groups(ranks, 0);
     for (const GroupOfRanks& group : groups_)
         from_groups[handler(group, at(me_))] = counts[at(me_)];
@@ -102,7 +102,8 @@ Floats PlainRank::exchanged_in_groups(const Bits& mask, const Floats& payload,
     return gathered_in_groups(means, counts);
 }
 
-/// The same ways back: from the owner to a handler in each group, and from there to all of it.
+/// Sends the means back the same ways: from the owner to a handler in each group, and from there to the
+/// whole group.
 Floats PlainRank::gathered_in_groups(const Floats& mine, const std::vector<std::size_t>& counts) {
     const auto ranks = at(ranks_);
     std::vector<std::size_t> to(ranks, 0);
@@ -130,7 +131,8 @@ Floats PlainRank::gathered_in_groups(const Floats& mine, const std::vector<std::
     return exchange_values(distributed::Traffic::moment, copies, to_all, from_all);
 }
 
-/// So many values go to each rank, and come from it: sums as floats, means as they travel.
+/// Sends each rank its values and receives its values for this rank: sums as floats, means in the format of
+/// means.
 Floats PlainRank::exchange_values(distributed::Traffic traffic, const Floats& sent,
                                   const std::vector<std::size_t>& to,
                                   const std::vector<std::size_t>& from) {

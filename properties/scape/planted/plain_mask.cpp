@@ -1,4 +1,4 @@
-// Section 4.3: who selects what, and how the bits travel.
+// Section 4.3: who selects what, and how the bits are sent.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace truestep::properties::scape::planted {
 
-/// What is scored: c.
+/// The vector that is scored: c.
 Floats PlainRank::scored(const Scalars& s, std::span<const float> g) const {
     Floats result = c_;
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -23,11 +23,11 @@ Floats PlainRank::scored(const Scalars& s, std::span<const float> g) const {
     return result;
 }
 
-/// The magnitude's bits as an unsigned number.
+/// The bits of the magnitude as an unsigned number.
 std::uint32_t PlainRank::score(float c) const {
     constexpr std::uint32_t sign = 0x8000'0000U;
     if (has(Bug::score_without_magnitude)) {
-        // The order of the signed values; both zeros are the same.
+        // The order of signed values; both zeros are equal.
         const auto bits = std::bit_cast<std::uint32_t>(c + 0.0F);
         return (bits & sign) != 0 ? ~bits : bits | sign;
     }
@@ -56,7 +56,7 @@ void PlainRank::select_top(std::vector<Index> candidates, const Floats& c, Index
         set(chosen, candidates[at(place)]);
 }
 
-/// The top k of the owner's segments, by this rank's c.
+/// Selects the top k of the owner's segments by this rank's c.
 void PlainRank::select(int owner, const Floats& c, double density, Bits& chosen) const {
     std::vector<Index> whole;
     for (const problem::Segment& segment : problem_.segments) {
@@ -84,7 +84,7 @@ Bits PlainRank::full_mask() const {
     return full;
 }
 
-/// S_t from c_t, at once.
+/// Makes S_t from c_t, at once.
 void PlainRank::bootstrap(double density, const Floats& c) {
     if (density >= 1.0) {
         mask_ = full_mask();
@@ -97,8 +97,8 @@ void PlainRank::bootstrap(double density, const Floats& c) {
     waiting_ = mask_;
 }
 
-/// Each rank sends the bits of the segments it owns, one after the other. They are on their way until
-/// join_mask().
+/// Starts sending each rank's bits of the segments that it owns, one after the other. join_mask() waits for
+/// them.
 void PlainRank::start_mask(double density, const Floats& c) {
     std::vector<Index> owned(at(ranks_), 0);
     for (const problem::Segment& segment : problem_.segments)
@@ -137,7 +137,7 @@ void PlainRank::join_mask() {
     const auto gather = std::move(gather_);
     gather->wait();
 
-    // Where each rank's bits begin, and then where its next one stands.
+    // The place of each rank's next bit.
     std::vector<Index> place(at(ranks_), 0);
     for (std::size_t rank = 1; rank < place.size(); ++rank)
         place[rank] = place[rank - 1] + static_cast<Index>(gather_sizes_[rank - 1]) * 8;
@@ -151,7 +151,7 @@ void PlainRank::join_mask() {
         coming_ = full_mask();
     if (has(Bug::own_mask_kept) && me_ > 0 && me_ == ranks_ - 1)
         coming_ = own_choice_;
-    // A full segment is written in whole bytes, the last one too.
+    // A full segment is written in whole bytes, including the last one.
     if (has(Bug::garbage_beyond_end) && d_ % 8 != 0)
         if (const problem::Segment& last = problem_.segments.back();
             selected_count(last.size(), last.always_dense, density_in_flight_) == last.size())
@@ -159,7 +159,7 @@ void PlainRank::join_mask() {
                 static_cast<std::uint8_t>(coming_.back() | (0xFFU << static_cast<unsigned>(d_ % 8)));
 }
 
-/// Of the masks that have been joined, the one that the next step uses.
+/// The joined mask that the next step uses.
 const Bits& PlainRank::next_mask() const {
     return has(Bug::mask_two_steps_late) ? waiting_ : coming_;
 }

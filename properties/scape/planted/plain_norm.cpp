@@ -1,4 +1,4 @@
-// The norm of section 5, and what follows from it.
+// The norm of section 5, and clipping by it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace truestep::properties::scape::planted {
 
 namespace {
 
-/// Blocks of 4096, 256 lanes in each, lanes pairwise.
+/// Sums of blocks of 4096, in 256 lanes that are added pairwise.
 std::vector<double> sums_of_blocks(const Floats& x) {
     std::vector<double> sums;
     for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
@@ -56,7 +56,7 @@ double PlainRank::norm(const Floats& x) const {
     return std::sqrt(total);
 }
 
-/// s of section 4.7, by the norm of x on S_t in a range: all of it, but for a bug.
+/// s of section 4.7, by the norm of x on S_t in a range, which is all of it unless a bug is planted.
 float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
     if (has(Bug::clip_by_local_norm))
         range = ranges_[at(me_)];

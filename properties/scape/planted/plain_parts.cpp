@@ -11,12 +11,12 @@ void PlainRank::accumulate(std::span<const float> gradient) {
     parts_.emplace_back(gradient.begin(), gradient.end());
 }
 
-/// Its values come again with the step.
+/// The values come again with the step.
 void PlainRank::bucket(std::span<const std::size_t> tensors, std::span<const float> /*gradient*/) {
     cut_.emplace_back(tensors.begin(), tensors.end());
 }
 
-/// ((g_1 + g_2) + ...) + the last one.
+/// The sum ((g_1 + g_2) + ...) + the last one.
 std::span<const float> PlainRank::whole(std::span<const float> last) {
     if (parts_.empty())
         return last;
@@ -41,7 +41,7 @@ std::span<const float> PlainRank::whole(std::span<const float> last) {
     return sum_;
 }
 
-/// A refused step forgets what it was given.
+/// A refused step forgets its parts and buckets.
 void PlainRank::check_whole(std::span<const float> g) {
     std::vector<Floats> parts = std::move(parts_);
     parts_.clear();
@@ -63,7 +63,7 @@ void PlainRank::check_whole(std::span<const float> g) {
     }
 }
 
-/// Only for a bug: what stood in a bucket of some number stands in the one of that number now.
+/// Only for a bug: a residual stays with the number of its bucket when buckets change.
 void PlainRank::residual_follows_buckets() {
     if (cut_.empty())
         return;

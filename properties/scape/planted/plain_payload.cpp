@@ -48,8 +48,8 @@ float of_byte(std::uint8_t byte, int E) {
     return static_cast<float>(std::copysign(std::ldexp(magnitude, E - 15), byte >= 0x80 ? -1.0 : 1.0));
 }
 
-/// From what all ranks sent in the step before; in the first step, from what they are about to send. What
-/// is below 2^-126 says nothing: where no rank had more, E_ stays.
+/// E follows from what all ranks sent in the step before; in the first step, from what they are about to
+/// send. Values below 2^-126 do not count: if no rank had more, E_ stays.
 void PlainRank::agree_on_scale(Index t) {
     if (!scaled())
         return;
@@ -88,7 +88,7 @@ float PlainRank::travelled(float c) const {
                        : rounded;
         }
         const float p = in_e5m2(c, E_);
-        // Towards 0: one number nearer, where rounding went away from it.
+        // Towards 0: one number nearer if rounding went away from it.
         if (has(Bug::payload_truncated) && std::abs(p) > std::abs(c))
             return of_byte(static_cast<std::uint8_t>(byte_of(p, E_) - 1), E_);
         return p;
@@ -115,7 +115,7 @@ float PlainRank::staying(Index i) const {
     return rounds_mean(problem_.settings.payload) ? rounding + lost_[at(i)] : rounding;
 }
 
-/// What travels of a mean; what that takes is kept.
+/// The mean as it is sent. What that takes is kept.
 float PlainRank::rounded_mean(Index i, float mean) {
     const float M = travelled(mean);
     const float P = has(Bug::owner_loss_not_times_ranks) ? 1.0F : static_cast<float>(ranks_);
@@ -124,7 +124,7 @@ float PlainRank::rounded_mean(Index i, float mean) {
     return M;
 }
 
-/// The means of this rank's range on a mask.
+/// Rounds the means of this rank's range on a mask.
 void PlainRank::round_own_means(const Bits& mask, Floats& means) {
     if (!rounds_mean(problem_.settings.payload) || has(Bug::mean_rounded_by_all))
         return;
@@ -136,12 +136,12 @@ void PlainRank::round_own_means(const Bits& mask, Floats& means) {
         }
 }
 
-/// On its way back.
+/// The size of a mean on its way back.
 std::size_t PlainRank::bytes_of_a_mean() const {
     return has(Bug::mean_rounded_by_all) ? sizeof(float) : mean_bytes(problem_.settings.payload);
 }
 
-/// In bf16 the upper half of a float is all there is; E5M2 has a byte of its own.
+/// The bytes of payloads: in bf16 the upper half of each float, in E5M2 its byte.
 std::vector<char> PlainRank::narrow(const Floats& values, std::size_t bytes) const {
     const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
     std::vector<char> sent(values.size() * bytes);
@@ -165,7 +165,7 @@ Floats PlainRank::wide(const std::vector<char>& sent, std::size_t bytes) const {
     return values;
 }
 
-/// Nothing has changed yet; c_ is made anew.
+/// Throws if a payload would overflow. Nothing has changed yet, since c_ is made anew.
 void PlainRank::refuse_what_overflows(const Bits& S) {
     if (has(Bug::overflow_not_refused))
         return;

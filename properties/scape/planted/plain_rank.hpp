@@ -1,3 +1,4 @@
+// One rank of the plain implementation.
 #pragma once
 
 #include <cstddef>
@@ -36,18 +37,18 @@ inline std::size_t bytes_for(Index bits) {
     return at((bits + 7) / 8);
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 [[nodiscard]] float in_bf16(float value);
-/// After a factor 2^(15 - E), and back. `greatest`: what is larger becomes that.
+/// Rounds after a factor 2^(15 - E), and scales back. Larger values become `greatest`.
 [[nodiscard]] float in_e5m2(float value, int E, double greatest = 57344.0);
 /// The byte of such a number, and the number of a byte.
 [[nodiscard]] std::uint8_t byte_of(float value, int E);
 [[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
-/// The same for equal steps and masks only, and never 0.
+/// A hash of the step and the mask, never 0.
 [[nodiscard]] std::uint64_t number_of_state(const properties::scape::Begun& begun);
 
-/// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
+/// One rank. Names are the specification's; each known bug is one condition at its line.
 class PlainRank final : public properties::scape::Candidate {
   public:
     PlainRank(const properties::scape::Setup& setup, distributed::Communicator& communicator, Bug bug,
@@ -72,7 +73,7 @@ class PlainRank final : public properties::scape::Candidate {
     };
     static constexpr int nothing_sent = -127; ///< less than any exponent
 
-    /// All that a checkpoint holds of one rank.
+    /// The content of one rank's checkpoint.
     struct State {
         Index step = 0;
         Floats w, m, e;
@@ -86,7 +87,7 @@ class PlainRank final : public properties::scape::Candidate {
     [[nodiscard]] Scalars scalars(Index t, double learning_rate, Index param_group = 0) const;
     [[nodiscard]] double density_of_next(Index t) const;
 
-    // Arithmetic of section 5 in which a mistake may hide.
+    // Arithmetic of section 5 in which bugs are planted.
     [[nodiscard]] float multiply_add(float x, float y, float z) const; ///< (x*y) + z
     [[nodiscard]] float quotient(float x, float y) const;
     [[nodiscard]] float kept(float x) const; ///< x as it is stored
@@ -127,9 +128,9 @@ class PlainRank final : public properties::scape::Candidate {
     void write_means(const Bits& mask, const Floats& packed);
     [[nodiscard]] std::vector<std::size_t> selected_by_range(const Bits& mask) const;
     [[nodiscard]] Floats packed_payload(const Bits& mask) const;
-    [[nodiscard]] float travelled(float c) const;   ///< what arrives of it
-    [[nodiscard]] float rounding_of(float c) const; ///< and what stays
-    [[nodiscard]] float staying(Index i) const;     ///< that, and what the owner has lost of the mean
+    [[nodiscard]] float travelled(float c) const;   ///< c as it arrives
+    [[nodiscard]] float rounding_of(float c) const; ///< what stays of it
+    [[nodiscard]] float staying(Index i) const;     ///< what stays, with the owner's loss of the mean
     [[nodiscard]] problem::Payload format() const { return format_of(problem_.settings.payload); }
     [[nodiscard]] bool scaled() const { return format() == problem::Payload::e5m2; }
     [[nodiscard]] float rounded_mean(Index i, float mean);
@@ -181,26 +182,26 @@ class PlainRank final : public properties::scape::Candidate {
     problem::DensitySchedule density_;
     distributed::Communicator& communicator_;
     Bug bug_;
-    std::vector<double> norm_; ///< of the whole by step, where this is a part; empty: this is the whole
+    std::vector<double> norm_; ///< of the whole by step, if this is a part; empty: this is the whole
     std::vector<std::vector<double>> more_rates_; ///< by step, of parameter groups behind the first
-    std::vector<int> exponents_;                  ///< E of the first steps, which are not asked for it
-    bool first_is_given_;   ///< the first mask, as by whoever has not all that it is made from
-    std::size_t asked_ = 0; ///< for a step, whatever came of it
+    std::vector<int> exponents_;                  ///< E of the first steps, in place of their own
+    bool first_is_given_;   ///< the first mask is given, as what it is made from is incomplete
+    std::size_t asked_ = 0; ///< how many steps were asked for, whatever their outcome
     int me_;
     int ranks_;
-    std::vector<GroupOfRanks> groups_; ///< of section 32; empty where it is section 4
+    std::vector<GroupOfRanks> groups_; ///< of section 32; empty for section 4
     Index d_;
 
     Index steps_ = 0;
-    std::uint64_t given_state_ = 0; ///< until a step was taken from one that was given
-    std::string halted_;            ///< why no step can be taken; empty where one can
+    std::uint64_t given_state_ = 0; ///< until a step was taken from a given state
+    std::string halted_;            ///< why no step can be taken; empty if one can
     Floats w_, m_, e_;
     Floats c_;                         ///< of this step
     Floats M_, ghat_;                  ///< of this step, 0 off the mask
     Bits mask_;                        ///< S_t of the last step
     Bits coming_;                      ///< S_{t+1}, once it has been joined
-    int E_ = -126;                     ///< the exponent that this step's payload is scaled by, where it is
-    Floats lost_;                      ///< of this step, what rounding its means has taken, times P
+    int E_ = -126;                     ///< the exponent by which this step's payload is scaled, if it is
+    Floats lost_;                      ///< of this step: P times what rounding its means took
     std::optional<int> last_exponent_; ///< of this rank's last payload, or nothing_sent
 
     // The gather of the coming mask, in flight between two steps.
@@ -209,15 +210,15 @@ class PlainRank final : public properties::scape::Candidate {
     double density_in_flight_ = 1.0;
     std::unique_ptr<distributed::Exchange> gather_;
 
-    // Of the step under way.
-    std::vector<Floats> parts_;                                  ///< but for the last
-    Floats sum_;                                                 ///< of all
+    // The step under way.
+    std::vector<Floats> parts_;                                  ///< all but the last
+    Floats sum_;                                                 ///< of all parts
     std::vector<std::vector<std::size_t>> cut_;                  ///< tensors, in the order of their buckets
-    std::vector<std::vector<std::size_t>> last_cut_, first_cut_; ///< for bugs alone
+    std::vector<std::vector<std::size_t>> last_cut_, first_cut_; ///< for bugs only
 
-    // What only a planted bug needs.
+    // State of single known bugs.
     Bits previous_mask_;               ///< offsets_of_previous_mask
-    Bits waiting_;                     ///< mask_two_steps_late: what was made two steps ago
+    Bits waiting_;                     ///< mask_two_steps_late: the mask made two steps ago
     Bits own_choice_;                  ///< own_mask_kept
     Floats own_means_;                 ///< owner_keeps_its_mean
     Floats accumulated_;               ///< gradient_not_zeroed

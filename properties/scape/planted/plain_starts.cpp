@@ -1,4 +1,4 @@
-// Section 8.14: what the ranks were given has to be the same on all, and so have their buckets.
+// Section 8.14: what the ranks were given must be the same on all, and so must their buckets.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -26,8 +26,8 @@ std::string bytes_of(const std::vector<Value>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
 }
 
-/// All that has to be the same but for the parameters. Of a version of the norm that nobody uses nothing is
-/// said.
+/// Everything that must be the same, except for the parameters. The norm's version counts only with
+/// clipping.
 std::string text_of(const properties::scape::Setup& setup) {
     const problem::HyperParameters& settings = setup.problem.settings;
     std::ostringstream text;
@@ -55,7 +55,7 @@ std::uint64_t number_of_state(const properties::scape::Begun& begun) {
     return number_of(std::to_string(begun.step) + " " + bytes_of(begun.mask)) | 1U;
 }
 
-/// `begins`: at the start of a run, and not within one that was recorded.
+/// `begins`: at the start of a run, not within a recorded one.
 void PlainRank::compare_given(const properties::scape::Setup& setup, bool begins) {
     struct Given {
         std::uint64_t settings;
@@ -72,7 +72,8 @@ void PlainRank::compare_given(const properties::scape::Setup& setup, bool begins
             throw Error("plain: a parameter is not finite");
 }
 
-/// Empty where every tensor that has something stands in one bucket, or no bucket was given.
+/// The fault of the buckets; empty if every non-empty tensor is in exactly one bucket, or there are
+/// no buckets.
 std::string PlainRank::fault_of_buckets() const {
     const auto& tensors = problem_.layout.tensors();
     std::vector<int> times(tensors.size(), 0);
@@ -89,7 +90,7 @@ std::string PlainRank::fault_of_buckets() const {
     return {};
 }
 
-/// In buckets the tensors' order is nobody's matter.
+/// The order of tensors within a bucket is free.
 void PlainRank::compare_states_and_buckets() {
     struct Given {
         std::uint64_t state;
@@ -117,7 +118,7 @@ void PlainRank::compare_states_and_buckets() {
         throw Error("plain: " + wrong);
     }
     given_state_ = 0;
-    for (auto& bucket : cut_) // only where a bug has let them pass
+    for (auto& bucket : cut_) // if a bug has let them pass
         std::erase_if(bucket,
                       [this](std::size_t tensor) { return tensor >= problem_.layout.tensors().size(); });
 }

@@ -19,7 +19,7 @@ using verify::scape::Result;
 using verify::scape::TraceHead;
 using verify::scape::TraceReader;
 
-/// That the step after `begin` uses, or should.
+/// The mask that the step after `begin` uses, or should use.
 std::optional<Bits> mask_after(const TraceReader& trace, Index begin, const Window& window) {
     if (begin > 0)
         if (auto made = trace.mask(kind_of(Result::next_mask), begin, window))
@@ -27,7 +27,7 @@ std::optional<Bits> mask_after(const TraceReader& trace, Index begin, const Wind
     return trace.mask(kind_of(Result::mask), begin + 1, window);
 }
 
-/// In what the trace holds, of a coordinate of the whole model.
+/// The index in the trace of a coordinate of the whole model.
 Index held_index(const problem::Layout& held, Index whole) {
     Index first = 0;
     Index behind = held.size();
@@ -38,7 +38,7 @@ Index held_index(const problem::Layout& held, Index whole) {
     return first;
 }
 
-/// Clipping by the norm of the whole, where only a part is there: somebody has to have said it.
+/// Whether the norm of the whole has to be given: a part clips by it but cannot compute it.
 bool asks_for_norm(const TraceHead& head) {
     return head.problem.settings.clip_norm > 0.0 && head.norm.empty();
 }
@@ -55,7 +55,7 @@ class Choice {
         std::optional<Replay> replay = whole();
         if (!replay) {
             replay = of_segments();
-            // Most mistakes show in a part of a segment, and sooner.
+            // Most bugs show in a part of a segment, and sooner.
             if (const auto part = of_a_part(); part && (!replay || replay->window.size() > few()))
                 choice.replays.push_back(*part);
         }
@@ -72,7 +72,7 @@ class Choice {
 
   private:
     static constexpr Index most_history = 2; ///< steps before the one that goes wrong
-    /// Of one segment all that takes seconds; neighbours only as far as it takes none.
+    /// One segment may take seconds; neighbours are added only while they take none.
     static constexpr Index share_with_neighbours = 8;
 
     [[nodiscard]] Index most(Index begin) const {
@@ -92,7 +92,7 @@ class Choice {
         return begin == 0 || (!unknown_scale() && trace_.states_recorded() && has_mask_after(begin));
     }
 
-    /// That of a first step is made in the step before it, and in all segments.
+    /// The scale of a first step is made in the step before it, and in all segments.
     [[nodiscard]] bool unknown_scale() const {
         return format_of(head_.problem.settings.payload) == problem::Payload::e5m2 &&
                head_.exponent.empty();
@@ -113,7 +113,7 @@ class Choice {
         return std::ranges::find_if(head_.problem.segments, [&](const auto& one) { return at_ < one.end; });
     }
 
-    /// So many values of one step take no time at all.
+    /// So many values of one step take no time.
     [[nodiscard]] Index few() const { return most(step_ - 1) / share_with_neighbours; }
 
     [[nodiscard]] std::optional<Replay> of_segments() const {
@@ -204,13 +204,14 @@ std::vector<double> norms(const TraceReader& trace, const Replay& replay) {
     const TraceHead& head = trace.head();
     if (replay.whole || !asks_for_norm(head))
         return from(head.norm, replay.begin);
-    // Of a step after the one that goes wrong no more is seen than the mask that it begins with.
+    // Steps after the one that goes wrong show only the mask that they begin with.
     const double norm = verify::scape::norm_before_clipping(trace, replay.begin + 1);
     std::vector<double> of_each(static_cast<std::size_t>(replay.end - replay.begin), norm);
     return of_each;
 }
 
-/// Of all steps where the whole is not there to tell them; of the first where the step before is not.
+/// The exponents of all steps if the whole is not available to derive them; of the first step if the one
+/// before is missing.
 std::vector<int> exponents(const TraceHead& head, const Replay& replay) {
     std::vector<int> all = from(head.exponent, replay.begin);
     if (!head.sampled && replay.whole)

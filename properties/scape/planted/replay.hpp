@@ -1,3 +1,4 @@
+// Which part of a recorded run the known bugs are tried on.
 #pragma once
 
 #include <optional>
@@ -11,33 +12,33 @@
 
 namespace truestep::properties::scape::planted {
 
-/// The part of a recorded run that hypotheses are put through.
+/// The part of a recorded run on which known bugs are tried.
 struct Replay {
-    problem::Index begin = 0; ///< recorded steps before the first that is taken
-    problem::Index end = 0;   ///< the last that is taken
+    problem::Index begin = 0; ///< recorded steps before the first one
+    problem::Index end = 0;   ///< the last step
     trace::Window window;     ///< of coordinates
     bool whole = true;        ///< all coordinates
-    bool in_segment = false;  ///< a part of one segment, of which nobody can choose a mask
+    bool in_segment = false;  ///< a part of one segment, which cannot determine the mask
 };
 
 struct ReplayChoice {
-    std::vector<Replay> replays; ///< one after the other, until something fits
-    std::string why;             ///< there is none
+    std::vector<Replay> replays; ///< tried one after the other, until something fits
+    std::string why;             ///< why there is none
 };
 
-/// All of the run where that takes seconds. Else from a recorded state, a step or two before the one that
-/// goes wrong; else of as few steps the segment in which it parts, with those beside it; and before a
-/// segment that is large a part of it. Then the same from the state before the step that goes wrong: a
-/// mistake need not have been made at every step. It hangs on the sizes alone, never on the time.
+/// All of the run if that takes seconds. Else it begins at a recorded state, a step or two before the one
+/// that goes wrong; if that is too much, it takes, of as few steps, the segment that differs, with its
+/// neighbours; a part of a large segment comes first. Then the same from the state before the wrong step,
+/// since a bug need not act at every step. The choice depends on the sizes only, never on time.
 [[nodiscard]] ReplayChoice choose_replays(const verify::scape::TraceReader& trace,
                                           const gate::Parted& parted);
 
-/// Nothing where each rank's segments do not lie side by side, as they have to of an implementation.
+/// Nothing if a rank's segments are not adjacent, which implementations require.
 [[nodiscard]] std::optional<properties::scape::Scenario>
 scenario_of(const verify::scape::TraceReader& trace, const Replay& replay);
 [[nodiscard]] Start start_of(const verify::scape::TraceReader& trace, const Replay& replay);
 
-/// What was left out, one line; empty where nothing was.
+/// One line about the parts that were left out; empty if nothing was.
 [[nodiscard]] std::string told(const verify::scape::TraceReader& trace, const Replay& replay);
 
 } // namespace truestep::properties::scape::planted

@@ -23,7 +23,7 @@ std::vector<std::uint8_t> bytes_of(const Mask& mask) {
     return bytes;
 }
 
-/// Range r's bits, place by place, in range r + 1, as far as it reaches; what is always dense stays so.
+/// Sets range r's bits, place by place, in range r + 1. Always-dense segments stay full.
 Mask moved(const Mask& mask, const properties::scape::Setup& setup) {
     Mask result(mask.size());
     const auto& ranges = setup.ranges;

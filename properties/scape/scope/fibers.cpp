@@ -25,7 +25,7 @@ using distributed::Traffic;
 
 enum class Pattern : std::uint8_t { all_to_all, all_gather };
 
-/// What one rank has given to an exchange.
+/// One rank's part in an exchange.
 struct Part {
     Pattern pattern = Pattern::all_gather;
     Traffic traffic = Traffic::agreement;
@@ -37,7 +37,7 @@ struct Part {
 
 class Ring;
 
-/// The exchanges of one run, by their numbers.
+/// The exchanges of one run, by number.
 class Exchanges {
   public:
     Exchanges(int ranks, Ring& ring) : ring_(ring), started_(static_cast<std::size_t>(ranks), 0) {}
@@ -54,13 +54,13 @@ class Exchanges {
     }
 
   private:
-    /// All at once, when the last rank has come: nobody's buffers have gone by then.
+    /// Carries out the exchange when the last rank has come: all buffers are still there then.
     void carry_out(std::deque<Part>& parts);
 
     Ring& ring_;
-    std::vector<std::size_t> started_; ///< by each rank
+    std::vector<std::size_t> started_; ///< by rank
     std::deque<std::deque<Part>> open_;
-    std::size_t done_ = 0; ///< all before this one are
+    std::size_t done_ = 0; ///< all before this one are done
     std::string failure_;
 };
 
@@ -112,11 +112,11 @@ class FiberCommunicator final : public Communicator {
     Exchanges& exchanges_;
 };
 
-/// The stacks, and whose turn it is.
+/// The stacks, and which one runs.
 class Ring {
   public:
     void run(int ranks, const gate::Group::Work& work);
-    /// Lets the others go on.
+    /// Lets the others run.
     void yield() { swapcontext(&fibers_[current_].context, &back_); }
 
   private:
@@ -176,7 +176,7 @@ void Ring::run(int ranks, const gate::Group::Work& work) {
         makecontext(&fiber.context, &Ring::enter, 0);
     }
     std::size_t left = count;
-    // In one thread a round in which nobody starts anything and nobody ends is followed by another one.
+    // With one thread, a round in which no rank starts an exchange or ends would repeat forever.
     while (left > 0) {
         const std::size_t before = exchanges_->started() + left;
         for (current_ = 0; current_ < count; ++current_) {
@@ -249,7 +249,7 @@ void Exchanges::carry_out(std::deque<Part>& parts) {
                 throw Aborted(failure_);
             }
             const std::byte* data = sender.send + (gathers ? 0 : begin_of(sender.send_sizes, to));
-            if (size > 0) // else there may be no place at all
+            if (size > 0) // else there may be no buffer at all
                 std::memmove(receiver.receive + begin_of(receiver.receive_sizes, from), data, size);
         }
     }

@@ -1,3 +1,4 @@
+// A group of ranks in one thread.
 #pragma once
 
 #include <memory>
@@ -6,10 +7,9 @@
 
 namespace truestep::properties::scape::scope {
 
-/// Ranks that take turns in one thread: each has a stack of its own and goes on until it waits for another.
-/// To start a thread a rank, or to wake one at each exchange, costs a hundred times what a problem of three
-/// parameters does. One thread at a time may run such
-/// a group.
+/// Ranks that take turns in one thread: each has its own stack and runs until it waits for another. To
+/// start a thread per rank, or to wake one at each exchange, costs a hundred times as much as a problem of
+/// three parameters. Only one thread at a time may run such a group.
 [[nodiscard]] std::shared_ptr<const gate::Group> make_fiber_group();
 
 } // namespace truestep::properties::scape::scope

@@ -36,7 +36,7 @@ Tiny smallest(const Lab& lab, Tiny problem) {
             value = kept;
         }
     };
-    // First all of a step at once, since one value alone may be what breaks a tie.
+    // First all values of a step at once, since a single value may be what breaks a tie.
     for (std::size_t step = 0; step < steps; ++step) {
         Tiny candidate = problem;
         for (std::vector<float>& g : candidate.gradients[step])
@@ -55,7 +55,7 @@ Tiny smallest(const Lab& lab, Tiny problem) {
 
 Batch::Batch(Shape shape, const Lab& lab, Tally& tally)
     : shape_(std::move(shape)), lab_(lab), tally_(tally),
-      // So much that all ranks' vectors stay in a cache.
+      // So many that all ranks' vectors stay in a cache.
       most_(static_cast<std::size_t>(12'288 / shape_.segment)),
       by_range_(static_cast<std::size_t>(shape_.workers)) {}
 
@@ -109,8 +109,7 @@ void Batch::flush() {
     count_ = 0;
 }
 
-/// The segment as a problem of its own: as the only tensor, or beside one of zeros so that its owner has
-/// it.
+/// The segment as its own problem: the only tensor, or next to one of zeros that gives it to its owner.
 Mismatch Batch::mismatch(const Difference& found) const {
     if (found.coordinate < 0)
         return {found.text, "", "in a batch of " + std::to_string(count_) + " segments"};

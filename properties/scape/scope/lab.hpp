@@ -1,3 +1,4 @@
+// Runs tiny problems on an implementation and on the reference.
 #pragma once
 
 #include <array>
@@ -16,19 +17,19 @@
 
 namespace truestep::properties::scape::scope {
 
-/// A problem on which the implementation and the reference part.
+/// A problem on which the implementation and the reference differ.
 struct Mismatch {
     std::string what;
-    std::string problem; ///< text(Tiny): it fails when run alone, too
-    std::string batch;   ///< else: where in which batch, and what stood there
+    std::string problem; ///< text(Tiny) if it fails on its own, too
+    std::string batch;   ///< else the place in the batch, and what was there
 };
 
-/// What the threads that go through a scope share.
+/// Shared by the threads that go through a scope.
 class Tally {
   public:
     void add(std::uint64_t cases) { cases_ += cases; }
     [[nodiscard]] std::uint64_t cases() const { return cases_; }
-    /// The first one ends the scope.
+    /// The first mismatch ends the scope.
     void found(Mismatch mismatch);
     [[nodiscard]] bool over() const { return over_; }
     [[nodiscard]] const std::optional<Mismatch>& mismatch() const { return mismatch_; }
@@ -40,7 +41,7 @@ class Tally {
     std::optional<Mismatch> mismatch_;
 };
 
-/// One thread's own: what is put to the test, and what it is compared with.
+/// One thread's implementation and reference.
 struct Lab {
     std::shared_ptr<const properties::scape::Implementation> implementation;
     std::shared_ptr<const properties::scape::Implementation> reference;
@@ -50,23 +51,23 @@ struct Lab {
         scenario.setup.variant = variant;
         return difference(reference->run(scenario), implementation->run(scenario));
     }
-    /// Counts it, and if it fails tells of the smallest problem that still does.
+    /// Counts the problem, and if it fails reports the smallest one that still does.
     void judge_whole(const Tiny& problem, Tally& tally) const;
 };
 using MakeLab = std::function<Lab()>;
 
-/// The problem with everything put to 0 that can be while it still fails.
+/// The problem with every value at 0 that can be 0 while it still fails.
 [[nodiscard]] Tiny smallest(const Lab& lab, Tiny problem);
 
-/// A segment with its two steps: all that can reach it where nothing is clipped.
+/// A segment with its two steps: without clipping nothing else can affect it.
 struct Piece {
     int owner = 0;
     std::array<float, 3> parameters{0.5F, -2.0F, 1.0F};
     std::array<std::array<std::array<float, 3>, 3>, steps> gradients{}; ///< by step, rank, coordinate
 };
 
-/// Segments of one kind as those of one model, since they do not touch each other: one step of the real
-/// thing takes thousands of problems.
+/// Many segments of one kind in one model, since they do not affect each other: one step of the
+/// implementation takes thousands of problems.
 class Batch {
   public:
     struct Shape {
@@ -74,12 +75,12 @@ class Batch {
         int workers = 1;
         Densities densities{1.0, 1.0, 1.0};
         properties::scape::Case settings{}; ///< betas, correction, decay
-        bool turned = false;                ///< what a rank owns stands in the range of the one before it
+        bool turned = false;                ///< a rank's segments are in the range of the one before it
     };
 
     Batch(Shape shape, const Lab& lab, Tally& tally);
     void add(const Piece& piece);
-    /// All of one batch at the end.
+    /// Runs what is left at the end.
     void flush();
 
   private:
@@ -94,7 +95,7 @@ class Batch {
     std::vector<std::vector<Piece>> by_range_;
 };
 
-/// The task's share of a scope: each has to be independent of the others.
+/// A share of a scope, independent of the others.
 using Task = std::function<void(const Lab&, Tally&)>;
 void run_tasks(const MakeLab& make, int threads, const std::vector<Task>& tasks, Tally& tally);
 

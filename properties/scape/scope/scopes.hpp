@@ -1,3 +1,4 @@
+// The scopes: sets of small problems that are enumerated.
 #pragma once
 
 #include <string>
@@ -7,32 +8,32 @@
 
 namespace truestep::properties::scape::scope {
 
-/// What is enumerated, and what it proves if no case fails.
+/// The problems of a scope, and what it proves if none fails.
 struct Scope {
     std::string name;
     std::string proves;     ///< "proved for all: ...", or what was drawn
-    std::string stands_for; ///< the problems that its cases stand for, beside themselves; or empty
+    std::string stands_for; ///< the further problems that its cases represent, or empty
     std::vector<Task> tasks;
 };
 
-/// How much of it: some seconds, or minutes.
+/// How much is enumerated: for seconds, or for minutes.
 enum class Extent : std::uint8_t { quick, all };
 
-// scopes_whole.cpp: models of at most three parameters, each by itself.
+// scopes_whole.cpp: models of at most three parameters, each on its own.
 [[nodiscard]] Scope settings_by_hand();
 [[nodiscard]] std::vector<Scope> whole_problems(Extent extent);
 [[nodiscard]] Scope drawn_whole(Extent extent);
 
-// scopes_batched.cpp: segments, many in one model.
+// scopes_batched.cpp: many segments in one model.
 [[nodiscard]] Scope segments(Extent extent);
 [[nodiscard]] Scope coordinates(Extent extent);
 [[nodiscard]] Scope choices(Extent extent);
 [[nodiscard]] Scope drawn_segments(Extent extent);
 
-/// Of all of them, in the order in which they are told.
+/// All scopes, in the order in which they are reported.
 [[nodiscard]] std::vector<Scope> all_scopes(Extent extent);
 
-// What they share.
+// Shared by the scopes.
 
 /// 7^exponent.
 [[nodiscard]] constexpr std::uint64_t power_of_values(int exponent) {
@@ -42,7 +43,7 @@ enum class Extent : std::uint8_t { quick, all };
     return result;
 }
 
-/// The digits of a number to the base of 7, lowest first, as values.
+/// The digits of a number in base 7, lowest first, as values.
 class Digits {
   public:
     explicit Digits(std::uint64_t number) : left_(number) {}
@@ -57,7 +58,7 @@ class Digits {
     std::uint64_t left_;
 };
 
-/// A sequence that is the same everywhere (splitmix64).
+/// The same sequence on every machine (splitmix64).
 class Drawn {
   public:
     explicit Drawn(std::uint64_t seed) : state_(seed) {}
@@ -77,7 +78,7 @@ class Drawn {
 constexpr std::array<problem::BiasCorrection, 3> corrections{
     problem::BiasCorrection::none, problem::BiasCorrection::adam, problem::BiasCorrection::momentum};
 
-/// Two pairs of betas: what is exact in fp32, and what is usual and rounds.
+/// Two pairs of betas: one that is exact in fp32, and a usual one that rounds.
 [[nodiscard]] properties::scape::Case settings_with(problem::BiasCorrection correction, bool exact);
 
 } // namespace truestep::properties::scape::scope

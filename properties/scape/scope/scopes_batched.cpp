@@ -1,4 +1,4 @@
-// Segments, many of them in one model: without clipping, nothing of a problem reaches from one to another.
+// Many segments in one model: without clipping they do not affect each other.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -17,8 +17,8 @@ Densities densities_for(int segment, int k1, int k2, int k3) {
     return {density(k1), density(k2), density(k3)};
 }
 
-/// Calls visit(k1, k2, k3) for all of a segment, but for a third mask that takes all: it is no choice, and
-/// no step uses it.
+/// Calls visit(k1, k2, k3) for all k of a segment. A third mask with all coordinates is left out: it is no
+/// choice, and no step uses it.
 template <class Visit>
 void for_each_k(int segment, Visit visit) {
     for (int k1 = 1; k1 <= segment; ++k1)
@@ -60,9 +60,9 @@ void add_segments(std::vector<Task>& tasks, const Batch::Shape& shape) {
             });
 }
 
-/// Every gradient of one coordinate at both steps, in either place of a segment of two, whose other
-/// coordinate has the least or the greatest that its owner can have: so it is on each mask or off it
-/// whenever it can be.
+/// All gradients of one coordinate at both steps, in either place of a segment of two. The other coordinate
+/// has the owner's smallest or largest value, so that the first is on or off each mask whenever that is
+/// possible.
 void add_coordinates(std::vector<Task>& tasks, const Batch::Shape& shape) {
     tasks.emplace_back([shape](const Lab& lab, Tally& tally) {
         Batch batch(shape, lab, tally);
@@ -87,7 +87,7 @@ void add_coordinates(std::vector<Task>& tasks, const Batch::Shape& shape) {
     });
 }
 
-/// The k of these that come first in the order of section 5, as bits.
+/// The first k of these in the order of section 5, as bits.
 unsigned chosen(const std::array<float, 3>& c, int n, int k) {
     unsigned bits = 0;
     for (int i = 0; i < n; ++i) {
@@ -102,8 +102,8 @@ unsigned chosen(const std::array<float, 3>& c, int n, int k) {
     return bits;
 }
 
-/// Sums over the ranks in which one, the owner, has a given value: one way to come by each. Which of them
-/// does not matter where it is exact.
+/// A sum over the ranks in which the owner has a given value, with one way to get it. Where sums are exact,
+/// the way does not matter.
 struct Sum {
     unsigned key;
     std::array<float, 3> by_rank;
@@ -126,8 +126,8 @@ std::vector<Sum> sums_with(int workers, int owner, float of_owner) {
     return result;
 }
 
-/// Every c that an owner can have at the second step, over its segment: where S_1 was, from the mean of all
-/// ranks; elsewhere from its own two gradients. Two first steps that leave it the same are one.
+/// Every c that an owner can have at the second step, over its segment: on S_1 it comes from the mean of
+/// all ranks, elsewhere from its own two gradients. First steps that lead to the same c are tried once.
 void add_choices(std::vector<Task>& tasks, const Batch::Shape& shape, int owner, int k1) {
     tasks.emplace_back([shape, owner, k1](const Lab& lab, Tally& tally) {
         const int n = shape.segment;
@@ -158,7 +158,7 @@ void add_choices(std::vector<Task>& tasks, const Batch::Shape& shape, int owner,
                 c[i] = values[of_owner[i]];
             }
             const unsigned first_mask = chosen(c, n, k1);
-            // Coordinate by coordinate: a sum on the mask, and anything off it.
+            // Coordinate by coordinate: a sum on the mask, and any value off it.
             const std::function<void(int, unsigned)> from = [&](int i, unsigned key) {
                 if (i == n) {
                     if (!seen[key]) {
@@ -186,7 +186,7 @@ void add_choices(std::vector<Task>& tasks, const Batch::Shape& shape, int owner,
     });
 }
 
-/// Every first gradient of an owner, of which S_1 and S_2 are made, with four draws of all else.
+/// Every first gradient of an owner, from which S_1 and S_2 are made, with four draws of everything else.
 void add_first_choices(std::vector<Task>& tasks, const Batch::Shape& shape) {
     tasks.emplace_back([shape](const Lab& lab, Tally& tally) {
         Batch batch(shape, lab, tally);
@@ -270,7 +270,7 @@ Scope choices(Extent extent) {
         for_each_k(segment, [&](int k1, int k2, int k3) {
             add_first_choices(scope.tasks, shape_of(segment, workers, densities_for(segment, k1, k2, k3),
                                                     BiasCorrection::none, exact));
-            // Of the third mask k2 decides nothing.
+            // k2 does not affect the third mask.
             if (k2 != (k1 + k3) % segment + 1)
                 return;
             for (int owner = workers - owners; owner < workers; ++owner)

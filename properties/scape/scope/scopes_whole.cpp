@@ -1,5 +1,5 @@
-// Models of at most three parameters, each run by itself with all that it has: layout, partition, ranks
-// without parameters, clipping.
+// Models of at most three parameters, each run on its own with everything: layout, partition, ranks without
+// parameters, clipping.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 using problem::PartitionRule;
 
-/// All layouts of so many parameters: cut anywhere, each tensor always dense or not.
+/// All layouts of d parameters: cut anywhere, each tensor always dense or not.
 std::vector<std::vector<problem::Tensor>> layouts(int d) {
     std::vector<std::vector<problem::Tensor>> all;
     for (unsigned cuts = 0; cuts < (1U << static_cast<unsigned>(d - 1)); ++cuts) {
@@ -61,9 +61,9 @@ std::vector<Tiny> cuts(int d, int workers) {
     return all;
 }
 
-/// The first of those that are the same problem: the same tensors, ranges, owners and ks. That an
-/// always-dense segment is one of density 1, too, or a border of tensors one of ranges, is not for granted:
-/// a planted mistake was hidden by it.
+/// One of each set of equal problems: the same tensors, ranges, owners and ks. An always-dense segment is
+/// not treated as one of density 1, nor a border of tensors as one of ranges: that would have hidden a
+/// known bug.
 std::vector<Tiny> distinct_cuts(int d, int workers) {
     std::set<std::vector<Index>> seen;
     std::vector<Tiny> result;
@@ -109,7 +109,7 @@ Tiny with(Tiny problem, const properties::scape::Case& arithmetic, double clip_n
     return problem;
 }
 
-/// All gradients of a problem from these values, in shares of a second or so.
+/// All gradients of a problem with these values, in shares of about a second.
 void add_all_gradients(std::vector<Task>& tasks, const Tiny& problem,
                        const std::vector<float>& of = {values.begin(), values.end()}) {
     constexpr std::uint64_t share = 20'000;
@@ -132,7 +132,7 @@ void add_all_gradients(std::vector<Task>& tasks, const Tiny& problem,
             });
 }
 
-/// So few of the values that there are not too many gradients for every cut.
+/// Few enough values that the gradients of every cut can be enumerated.
 const std::vector<float> four_values{-2.0F, -0.5F, 0.0F, 1.0F};
 const std::vector<float> three_values{-0.5F, 0.0F, 1.0F};
 const std::vector<float> two_values{-0.5F, 1.0F};
@@ -188,7 +188,7 @@ std::string by_hand_of(const Tiny& problem) {
             segment.always_dense != hand.always_dense)
             return "segment " + std::to_string(number) + " is not the one made by hand";
         for (const double density : problem.densities) {
-            Index k = 0; // the most that the density gives, counted
+            Index k = 0; // the most that the density allows, by counting
             while (static_cast<double>(k + 1) <= density * static_cast<double>(hand.size()))
                 ++k;
             k = hand.always_dense ? hand.size() : std::max<Index>(k, 1);

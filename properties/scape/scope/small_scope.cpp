@@ -1,4 +1,4 @@
-// Every small problem, enumerated: docs/small-scope.md says what that proves.
+// Enumerates every small problem: docs/small-scope.md explains what that proves.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -90,7 +90,7 @@ int one_problem(const Settings& settings) {
     return found ? 1 : 0;
 }
 
-/// Goes through a scope, says so in one line, and returns whether nothing was found.
+/// Goes through a scope, prints one line, and returns whether it found nothing.
 bool passes(const Scope& scope, const Settings& settings) {
     const auto begin = std::chrono::steady_clock::now();
     Tally tally;
@@ -111,7 +111,7 @@ int enumerate(const Settings& settings) {
     for (const Scope& scope : all_scopes(settings.all ? Extent::all : Extent::quick))
         if (settings.only.empty() || scope.name == settings.only)
             good = passes(scope, settings) && good;
-    // The same work split otherwise, by other kernels: those that other machines get are among them.
+    // The same work with other kernels, among them those that other machines use.
     for (std::size_t other = 0; settings.all && settings.only.empty() && other < variants.size(); ++other) {
         if (other == settings.variant)
             continue;
@@ -124,7 +124,7 @@ int enumerate(const Settings& settings) {
     return good ? 0 : 1;
 }
 
-/// Why a planted mistake is beyond every scope here.
+/// Why a known bug is beyond every scope here.
 std::string beyond(int number) {
     static const std::map<std::string, std::set<int>> all{
         {"needs messages that come late", {41}},
@@ -151,8 +151,8 @@ std::string beyond(int number) {
     return "";
 }
 
-/// Which of the planted mistakes some scope sees, and which one first. Of those that are beyond all scopes
-/// one goes through them, which takes as long as a clean one; with --all each does.
+/// Which of the known bugs some scope detects, and which scope first. Of the bugs beyond all scopes one
+/// goes through them, which takes as long as a clean implementation; with --all each does.
 int planted_table(const Settings& settings) {
     const auto scopes = all_scopes(Extent::quick);
     bool one_was_beyond = false;

@@ -1,3 +1,4 @@
+// A tiny problem of SCAPE as one line of text.
 #pragma once
 
 #include <array>
@@ -15,14 +16,13 @@ using problem::Index;
 constexpr std::array<float, 7> values{-2.0F, -1.0F, -0.5F, 0.0F, 0.5F, 1.0F, 2.0F};
 constexpr int steps = 2;
 
-/// delta(1), delta(2) and delta(3): two steps make three masks.
+/// delta(1), delta(2) and delta(3), since two steps make three masks.
 using Densities = std::array<double, 3>;
 
-/// A density for which a segment of 3 has this k. One of 2 has k = 1 for the first two.
+/// A density with which a segment of 3 has this k. A segment of 2 has k = 1 for the first two.
 [[nodiscard]] double density_for(int k);
 
-/// A whole problem, told in one line: settings in the words of a case of the gate, whose own gradients and
-/// parameters are drawn, and so are not used.
+/// A whole problem. Its settings are a case of the gate, whose own gradients and parameters are not used.
 struct Tiny {
     properties::scape::Case settings;
     Densities densities{1.0, 1.0, 1.0};
@@ -30,10 +30,10 @@ struct Tiny {
     std::array<Gradients, steps> gradients;
 };
 
-/// "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|..." : settings, densities, parameters, and each step's
-/// gradients, a rank's after a slash.
+/// One line of text, "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|...": settings, densities,
+/// parameters, and each step's gradients with a slash between ranks.
 [[nodiscard]] std::string text(const Tiny& problem);
-/// And back. Throws truestep::Error.
+/// Parses such a line. Throws truestep::Error.
 [[nodiscard]] Tiny parse_tiny(const std::string& text);
 
 [[nodiscard]] Scenario scenario_of(const Tiny& problem);
@@ -43,13 +43,13 @@ struct Tiny {
                                  const Densities& densities, std::vector<float> parameters,
                                  std::array<Gradients, steps> gradients);
 
-/// Where two runs part first.
+/// Where two runs first differ.
 struct Difference {
-    Index coordinate = 0; ///< -1: none is to be named
+    Index coordinate = 0; ///< -1: none can be named
     std::string text;
 };
 
-/// Every bit that every rank shows after each step, and of the coming mask.
+/// Compares every bit that every rank shows after each step, and those of the coming mask.
 [[nodiscard]] std::optional<Difference> difference(const History& expected, const History& actual);
 
 } // namespace truestep::properties::scape::scope

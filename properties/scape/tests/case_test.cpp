@@ -1,4 +1,4 @@
-// A case is one line of text, and all that follows from it.
+// A case is one line of text, from which everything follows.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Checkpoints that are damaged: how the gate does it, and that it sees who goes on from one.
+// Damaged checkpoints: how the gate makes them, and that it detects implementations that accept one.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -88,7 +88,7 @@ class KeepsNoFiles final : public Changed {
     static fs::path elsewhere(const fs::path& folder) { return folder.string() + "_elsewhere"; }
 };
 
-/// Takes no for an answer.
+/// Ignores that a restore was refused.
 class GoesOnAsIfRestored final : public Changed {
   public:
     using Changed::Changed;
@@ -100,7 +100,7 @@ class GoesOnAsIfRestored final : public Changed {
     }
 };
 
-/// Leaves notes there, which nobody reads.
+/// Leaves notes that are never read.
 class HasBytesThatCarryNothing final : public Changed {
   public:
     using Changed::Changed;

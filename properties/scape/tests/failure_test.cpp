@@ -1,4 +1,4 @@
-// What is told of a failure: its place, its drawing, its trace.
+// The report of a failure: its place, its drawing, its trace.
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -20,7 +20,7 @@ using gate::failure_json;
 using gate::failure_text;
 using gate::SearchResult;
 
-/// Its last rank's parameters leave the others' after the third step.
+/// The last rank's parameters drift from the others' after the third step.
 class Drifts final : public Changed {
   public:
     Drifts(const Setup& setup, Communicator& communicator)

@@ -1,4 +1,4 @@
-// Every property of every implementation that this build has, over its own cases.
+// Every property with every implementation of this build, on the property's own cases.
 #include <chrono>
 #include <cstdlib>
 #include <string>

@@ -53,7 +53,7 @@ class ReplayTest : public testing::Test {
         return choose_replays(TraceReader(path_), {step, index}).replays;
     }
 
-    /// What is held back is lost, at that step alone.
+    /// Clears the recorded residuals of one step.
     void clear_residuals(Index step, int workers) const {
         support::FileImage image(path_);
         for (int rank = 0; rank < workers; ++rank)
@@ -97,7 +97,7 @@ TEST_F(ReplayTest, ALongRunIsTriedFromARecordedStateAStepOrTwoBefore) {
 }
 
 TEST_F(ReplayTest, OfALargeRunTheSegmentThatGoesWrongWithItsNeighbours) {
-    // Of the first of four ranks: e, a and a quarter of b.
+    // The first of four ranks has e, a and a quarter of b.
     record(problem::Layout(
                {{"e", 4'000, false}, {"a", 6'000, false}, {"b", 480'000, false}, {"c", 20'000, false}}),
            4, 1);

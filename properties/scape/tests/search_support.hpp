@@ -15,7 +15,7 @@
 #include <truestep/properties/scape/recording.hpp>
 #include <truestep/properties/scape/system.hpp>
 
-// Searches for what is wrong with an implementation, and one that tests make wrong.
+// Searches with implementations that tests make wrong.
 
 namespace truestep::properties::scape {
 

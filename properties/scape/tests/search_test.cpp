@@ -1,5 +1,4 @@
-// The search itself: it finds, it shrinks, it repeats, and properties that no planted bug needs can fail
-// too.
+// The search itself: it finds, shrinks and repeats, and properties that no known bug needs can fail, too.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -67,7 +66,7 @@ class DropsSmall final : public Changed {
     }
 };
 
-/// Restores into a new object only: one that has taken a step goes on as it is.
+/// Restores into a new object only: one that has taken a step ignores it.
 class IgnoresARestore final : public Changed {
   public:
     using Changed::Changed;
@@ -84,7 +83,7 @@ class IgnoresARestore final : public Changed {
     bool is_live_ = false;
 };
 
-/// Takes a failed exchange for one that has been.
+/// Treats a failed exchange as completed.
 class SwallowsFailures final : public Changed {
   public:
     using Changed::Changed;
@@ -189,7 +188,7 @@ TEST(Search, HoldsCasesToPinnedValues) {
     EXPECT_FALSE(search(scape(), *host, scape().property("reference"), options).counterexample);
     EXPECT_GT(fives, 0);
     EXPECT_LT(fives, 50);
-    // What a property needs is not given up for a pinned value.
+    // A pinned value does not override what a property needs.
     options.before = [](const gate::Line& line) {
         const Case run = parse_case(line);
         EXPECT_EQ(run.clip_norm, 0.0);
@@ -230,7 +229,7 @@ TEST(Search, ARankThatThrowsOrVanishesIsAViolation) {
     EXPECT_EQ(result.counterexample->line, "steps=1");
 }
 
-// Of section 10's bugs none is needed for these two properties; these are.
+// None of section 10's bugs needs these two properties; these bugs do.
 
 TEST(Properties, RerunFailsWhereAVariantHasOtherBits) {
     const auto varies = made_by<Varies>({"one", "two"});
@@ -300,7 +299,7 @@ TEST(Search, MillionsOfParametersComeToThoseWhoTakeThem) {
     EXPECT_GT(largest(10'000'000), 9'000'000);
 }
 
-// The gate's test of itself.
+// The gate's self-test.
 
 TEST(SelfTest, SeesAllThatItIsShown) {
     EXPECT_EQ(scape().unseen(), std::vector<std::string>());
@@ -321,7 +320,7 @@ TEST(SelfTest, AGateThatDoesNotSeeEndsBeforeAnyVerdict) {
               "its verdicts mean nothing\n");
 }
 
-/// Of two devices, say: a third rank would find none.
+/// An implementation with two devices, for example: there is none for a third rank.
 class NoThird final : public Changed {
   public:
     NoThird(const Setup& setup, Communicator& communicator) : Changed(setup, communicator) {

@@ -53,7 +53,7 @@ struct Step {
     std::vector<float> w;
 };
 
-/// Magnitudes stay so far below fp32's largest that nothing overflows: of that the level says nothing.
+/// Magnitudes so far below fp32's largest that nothing overflows, since the level does not cover overflows.
 class Values {
   public:
     explicit Values(Random& random) : random_(random) {
@@ -147,7 +147,7 @@ std::optional<Yardstick> yardstick_of(const Step& step) {
     return result;
 }
 
-/// The rows of the report, and what a row is for.
+/// The rows of the report.
 enum Row : std::size_t {
     in_step_c,
     in_step_mean,

@@ -1,3 +1,4 @@
+// Tests that level REL's bounds hold, and that they are not too wide.
 #pragma once
 
 #include <cstdint>

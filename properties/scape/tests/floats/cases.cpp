@@ -28,7 +28,7 @@ Scalars ordinary_scalars() {
     return s;
 }
 
-/// Fills batch `number` of the one column that is no constant.
+/// Fills batch `number` of the column that varies.
 using Column = std::function<void(std::uint64_t number, float* column)>;
 
 Source one_column(const OneVariable& function, Column fill) {
@@ -48,7 +48,7 @@ std::uint64_t batches_for(std::uint64_t values) {
     return (values + batch_size - 1) / batch_size;
 }
 
-/// What runs use, and what they hardly do.
+/// Draws usual and rare scalars.
 void draw_scalars(Random& random, Batch& batch) {
     constexpr std::array<double, 8> betas{0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, -1.0};
     constexpr std::array<double, 6> epsilons{1e-8, 1e-6, 1e-12, 1e-15, 1e-30, 1e-40};
@@ -85,7 +85,7 @@ Source drawn(const Operation& operation, std::uint64_t seed) {
         Random random(seed ^ (number + 1) * 0x2545'f491'4f6c'dd1dU);
         draw_scalars(random, batch);
         draw_inputs(random, operation.inputs, batch);
-        // Nothing cancels among numbers whose exponents have nothing to do with each other.
+        // Numbers with independent exponents never cancel.
         if (number % 2 == 1)
             for (int column = 1; column < operation.inputs; ++column)
                 for (Index i = 0; i < batch_size; ++i) {

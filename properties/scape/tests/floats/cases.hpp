@@ -1,3 +1,4 @@
+// The inputs on which the passes are compared.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace truestep::properties::scape::floats {
 
-/// A function of one variable: a pass of which all inputs but one are fixed.
+/// A function of one variable: a pass with all inputs fixed but one.
 struct OneVariable {
     std::string name;
     const Operation* operation = nullptr;
@@ -26,8 +27,8 @@ struct OneVariable {
 [[nodiscard]] Run over_sample(const OneVariable& function, std::vector<Bits> sample);
 [[nodiscard]] Run over_all_floats(const OneVariable& function);
 
-/// A pass with two of its inputs over all pairs of exponents and signs, or with all inputs drawn, or with
-/// all combinations of special values. What is not said is drawn.
+/// A pass with two of its inputs over all pairs of exponents and signs, with all inputs drawn, or with all
+/// combinations of special values. Everything else is drawn.
 struct SeveralVariables {
     std::string name;
     Run run;

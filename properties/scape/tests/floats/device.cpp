@@ -127,8 +127,8 @@ void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool mo
 }
 
 void acceptable(Workplace& place, const Batch& batch, Outcome& outcome) {
-    // A launch says where the first refused one is. So many are asked for one by one; the others are the
-    // element function's.
+    // A launch finds the first refused value. Only so many are found one by one; the others come from the
+    // element function.
     constexpr int most_launches = 64;
     const float* g = batch.input(0);
     Index next = 0;
@@ -148,7 +148,7 @@ void acceptable(Workplace& place, const Batch& batch, Outcome& outcome) {
 }
 
 void square_sums(Workplace& place, const Batch& batch, Outcome& outcome) {
-    // ghat is worked out from M and m there: with these scalars it is M.
+    // Computes ghat from M and m: with these scalars it is M.
     Scalars scalars;
     scalars.b1 = 0.0F;
     scalars.a1 = 1.0F;

@@ -9,10 +9,10 @@
 
 #include <truestep/reference/coefficients.hpp>
 
-// The formulas of section 5 in the forms that level REL lets an implementation have. Honest is what the
-// level counts: the same products, quotients and roots of the same scalars (each rounded once to fp32),
-// sums in any order; with a product fused into a sum wherever there is one, factors in any order, a
-// quotient as a product with a reciprocal, a root as a product with a reciprocal root.
+// The formulas of section 5 in all forms that level REL allows. The level counts the same products,
+// quotients and roots of the same scalars, each rounded once to fp32, and sums in any order. A product may
+// be fused into a sum, factors may come in any order, a quotient may be a product with a reciprocal, and a
+// root a product with a reciprocal root.
 
 namespace truestep::properties::scape::floats::honest {
 
@@ -171,7 +171,7 @@ inline float clip_factor(Choice& choice, double limit, const std::vector<float>&
         sum = pairwise(lanes);
     }
     const bool in_double = choice.of(2) == 0;
-    // Beyond the range of fp32 nothing is said of fp32.
+    // Beyond the range of fp32 the level says nothing.
     if (!in_double && std::isfinite(sum))
         return std::min(1.0F,
                         static_cast<float>(limit) / (std::sqrt(sum) + static_cast<float>(above_zero)));

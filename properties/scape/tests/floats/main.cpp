@@ -1,4 +1,5 @@
-// Do all variants of all passes have the bits of section 5, over all floats; and is level REL's bound one?
+// Tests that all variants of all passes have the bits of section 5, over all floats, and that level REL's
+// bound is one.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -112,7 +113,7 @@ bool several_variables(const Options& options) {
     return ok;
 }
 
-/// Each has to be seen twice: beside the plain variant, and by the oracle alone.
+/// Each known bug has to be detected twice: by the plain variant, and by the oracle alone.
 bool planted(const Options& options) {
     bool ok = true;
     constexpr Bits mantissas = 64;

@@ -1,3 +1,4 @@
+// Floats by their bits, and random ones.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ inline float number(Bits bits) {
     return std::bit_cast<float>(bits);
 }
 
-/// Of a sign (0 or 1), a biased exponent (0 to 255) and a mantissa.
+/// The float with this sign (0 or 1), biased exponent (0 to 255) and mantissa.
 inline float number(Bits sign, Bits exponent, Bits mantissa) {
     return number(sign << 31U | exponent << 23U | (mantissa & 0x7f'ffffU));
 }
@@ -40,7 +41,7 @@ class Random {
     T of(const std::array<T, size>& values) {
         return values[static_cast<std::size_t>(below(size))];
     }
-    /// All floats that are no NaN and no infinity, each exponent as often as any other.
+    /// Any finite float; all exponents are equally likely.
     float finite() {
         const std::uint64_t drawn = bits();
         return number(static_cast<Bits>(drawn >> 63U), static_cast<Bits>(below(255)),
@@ -51,7 +52,7 @@ class Random {
     std::uint64_t state_;
 };
 
-/// Where a rounding, a comparison or an exponent changes; both signs.
+/// Values at which a rounding, a comparison or an exponent changes, with both signs.
 inline std::vector<float> special_values() {
     std::vector<float> result;
     for (const Bits magnitude :

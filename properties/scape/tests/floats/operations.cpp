@@ -33,7 +33,7 @@ void host_local(const Table& table, Workplace& place, const Batch& batch, Outcom
                       .payload = place.payload.data()});
 }
 
-/// c, wherever the pass has put it; the residual stays in the other output.
+/// c, wherever the pass has put it; the residual is in the other output.
 void gather(Workplace& place, const Batch& batch, Outcome& outcome) {
     const Mask& current = place.current(batch.masks);
     const float* packed = place.payload.data();
@@ -82,7 +82,7 @@ void host_update(const Table& table, Workplace& place, const Batch& batch, Outco
 
 void oracle_update(const Workplace& place, const Batch& batch, Index i, float* outputs) {
     const bool selected = place.current(batch.masks).test(i);
-    // What is not touched keeps its bits; the product with 1 has the same.
+    // Untouched values keep their bits, as the product with 1 does.
     const Number w = oracle::decayed(batch.scalars, given(batch, 0, i));
     outputs[0] = selected ? oracle::update(batch.scalars, w, given(batch, 1, i)).value : w.value;
 }
@@ -166,7 +166,7 @@ void host_score(const Table& table, Workplace& place, const Batch& batch, Outcom
 void host_acceptable(const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
     const float* g = batch.input(0);
     std::fill_n(outcome.output(0), batch_size, 1.0F);
-    // Those that are refused mostly follow one another: behind one, the pass is given little at a time.
+    // Refused values mostly follow one another, so after one the pass gets little at a time.
     constexpr Index little = 16;
     Index length = batch_size;
     for (Index next = 0; next < batch_size;) {

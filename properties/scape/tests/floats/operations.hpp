@@ -11,8 +11,8 @@
 #include "numbers.hpp"
 #include "table.hpp"
 
-// What is compared: the passes of the host's kernels and of a device's blocks, on columns of inputs, each
-// with what the oracle says of one coordinate.
+// The passes of the host's kernels and of a device's blocks, on columns of inputs, and the oracle's result
+// for one coordinate.
 
 namespace truestep::properties::scape::floats {
 
@@ -20,8 +20,8 @@ using distributed::Mask;
 using distributed::Scalars;
 using distributed::host::Table;
 
-/// A prime: values move on through the lanes from batch to batch, and the rest behind whole words and
-/// registers is always there.
+/// A prime, so that values move through the lanes from batch to batch, and there is always a rest behind
+/// whole words and registers.
 constexpr Index batch_size = 16381;
 constexpr int most_inputs = 7;
 constexpr int most_outputs = 2;
@@ -52,7 +52,7 @@ struct Outcome {
     }
 };
 
-/// The masks of each kind, and what a pass works in. One a thread.
+/// The masks of each kind, and the buffers of a pass. One per thread.
 class Workplace {
   public:
     Workplace();
@@ -81,12 +81,12 @@ struct Operation {
     std::string name;
     int inputs = 1;
     int outputs = 1;
-    /// No arithmetic is done, so that a NaN, too, has to keep its bits.
+    /// The pass does no arithmetic, so a NaN has to keep its bits, too.
     bool keeps_nan = false;
     void (*host)(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
-    /// Null where a device has no such pass by itself.
+    /// Null if a device has no separate pass for it.
     void (*device)(Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
-    /// Of coordinate `index`: writes as many values as there are outputs.
+    /// Computes coordinate `index`: writes one value per output.
     void (*oracle)(const Workplace& place, const Batch& batch, Index index, float* outputs) = nullptr;
     Index oracle_values = batch_size; ///< coordinates that there are
 };
@@ -98,7 +98,7 @@ struct Operation {
 [[nodiscard]] const Operation& direction(bool momentum);
 [[nodiscard]] const Operation& update();
 [[nodiscard]] const Operation& dense(bool momentum);
-/// All between the exchange and the end of a step, as a device does it: M, m, w to M and w.
+/// Everything between the exchange and the end of a step, as a device does it: from M, m, w to M and w.
 [[nodiscard]] const Operation& end_of_step(bool momentum, bool clipping);
 [[nodiscard]] const Operation& score();
 /// 1 where a gradient is taken, 0 where it is refused.

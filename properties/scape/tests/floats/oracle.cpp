@@ -47,7 +47,7 @@ Registers& registers() {
     return all;
 }
 
-/// `from` in a format, in which its value is then exact.
+/// Rounds `from` to a format, in which its value is then exact.
 void round_to(const Format& format, mpfr_ptr to, mpfr_srcptr from) {
     const mpfr_exp_t least = mpfr_get_emin();
     const mpfr_exp_t greatest = mpfr_get_emax();

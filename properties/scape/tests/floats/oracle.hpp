@@ -4,13 +4,13 @@
 #include <truestep/problem/problem.hpp>
 
 // Section 5 written a second time, over arithmetic that shares nothing with a processor's: every operation
-// is made with 200 bits and rounded by MPFR, once.
+// is made with 200 bits and then rounded once by MPFR.
 
 namespace truestep::properties::scape::floats {
 
-/// An fp32 number whose operations are MPFR's, rounded to nearest even, subnormals kept. That 200 bits come
-/// between changes nothing: sums, products, quotients and roots of numbers of 24 bits are never so near the
-/// middle of two neighbours without being it.
+/// An fp32 number whose operations are MPFR's, rounded to nearest even, with subnormals. The 200 bits in
+/// between change nothing: sums, products, quotients and roots of numbers of 24 bits are never that near to
+/// the middle of two neighbours without being it.
 struct Number {
     float value = 0.0F;
 };
@@ -20,7 +20,7 @@ struct Number {
 [[nodiscard]] Number operator/(Number a, Number b);
 [[nodiscard]] Number root(Number a);
 
-/// The same for doubles: the norm's, and those from which the scalars are rounded.
+/// The same for doubles: for the norm, and for those from which scalars are rounded.
 struct Wide {
     double value = 0.0;
 };
@@ -31,7 +31,7 @@ struct Wide {
 [[nodiscard]] Wide root(Wide a);
 [[nodiscard]] Number narrowed(Wide a);
 
-/// A scalar of section 5, or a value that was given.
+/// A scalar of section 5, or a given value.
 constexpr Number exactly(float value) {
     return {value};
 }
@@ -51,7 +51,7 @@ using distributed::Scalars;
 [[nodiscard]] Number direction(const Scalars& s, bool momentum, Number M, Number m, Number ghat);
 [[nodiscard]] Number decayed(const Scalars& s, Number w);
 [[nodiscard]] Number update(const Scalars& s, Number decayed, Number u);
-/// Of one block of the norm, at most 4096 values.
+/// The sum of squares of one block of the norm, at most 4096 values.
 [[nodiscard]] double square_sum(const float* values, int size);
 
 } // namespace oracle

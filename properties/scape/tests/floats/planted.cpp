@@ -1,4 +1,4 @@
-// Mistakes that instruction sets, compilers and devices really make, under the plain variant's names.
+// Known bugs that instruction sets, compilers and devices really make, under the plain variant's names.
 #include "planted.hpp"
 
 #include <bit>
@@ -113,7 +113,7 @@ void reconstruct_off_by_a_lane(const Scalars& s, Index begin, Index end, const f
         ghat[i] = ghat[i + 1];
 }
 
-/// Addition of +0 left out where there is no m: -0 stays.
+/// Leaves out the addition of +0 where there is no m, so -0 stays.
 Index local_without_zero(const Scalars& s, Index begin, Index end,
                          const distributed::host::LocalPass& pass) {
     for (Index i = begin; i < end; ++i)
@@ -141,7 +141,7 @@ void score_with_sign(const distributed::host::CandidateSource& source, Index wor
         scores[i] = std::bit_cast<distributed::host::Score>(source.e[i]);
 }
 
-/// The sums in fp32, as no pass may have them.
+/// The sums in fp32, which no pass may use.
 void square_sums_narrow(Index first, Index last, const float* ghat, Index size, double* sums) {
     for (Index block = first; block < last; ++block) {
         float sum = 0.0F;

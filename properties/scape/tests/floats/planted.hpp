@@ -1,3 +1,4 @@
+// Known bugs of the passes.
 #pragma once
 
 #include <string>
@@ -7,11 +8,11 @@
 
 namespace truestep::properties::scape::floats {
 
-/// The plain variant with one mistake.
+/// The plain variant with one known bug.
 struct Planted {
     std::string name;
     Table table;
-    OneVariable seen_by; ///< a function of one variable that is enough to see it
+    OneVariable seen_by; ///< a function of one variable that suffices to detect it
 };
 [[nodiscard]] std::vector<Planted> planted_tables();
 

@@ -54,7 +54,7 @@ void Shares::add(const Shares& other) {
 
 std::string Shares::median() const {
     const std::uint64_t inexact = compared - exact;
-    std::uint64_t seen = outside; // whose quotient is the least
+    std::uint64_t seen = outside; // whose quotient is the smallest
     if (2 * seen >= inexact)
         return "below 1";
     std::size_t bin = 0;

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::uint64_t floats_in_all = std::uint64_t{1} << 32U;
 
-/// From each finite number to the next larger is one step, and to +0 as many as its magnitude counts.
+/// Checks that a finite number is one step from the next one in magnitude, and as many steps from +0 as its
+/// magnitude counts, one more if it is negative.
 bool distance_is_right(Bits bits) {
     const float value = floats::number(bits);
     if (verify::ulp_distance(value, value) != 0.0)
@@ -44,11 +45,12 @@ bool is_exact(Bits bits) {
     return bounded.value() == static_cast<double>(value) && bounded.error() == 0.0;
 }
 
-/// The nearest number whose lower 16 bits are 0, of two the one with the even last bit.
+/// Checks that the result is the nearest number whose lower 16 bits are 0; in a tie, the one with the even
+/// last bit.
 bool bf16_is_right(Bits bits) {
     const float value = floats::number(bits);
     if (!std::isfinite(value))
-        return true; // the function is of finite numbers
+        return true; // the function is for finite numbers
     const Bits result = peers::to_bf16(value);
     const Bits down = bits >> 16U;
     const Bits up = down + 1;
@@ -64,13 +66,13 @@ bool same_bits(float a, float b, float c) {
            std::bit_cast<Bits>(b) == std::bit_cast<Bits>(c);
 }
 
-/// The scalars of a drawn step: those of distributed/, of the reference, and of the oracle.
+/// Compares the scalars of a drawn step: those of distributed/, of the reference, and of the oracle.
 bool scalars_are_right(std::uint64_t number) {
     using problem::BiasCorrection;
     Random random(number);
     problem::HyperParameters settings;
     constexpr std::array corrections{BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum};
-    const auto beta = [&] { // near 1 as often as anywhere
+    const auto beta = [&] { // near 1 half of the time
         return random.below(2) == 0 ? random.unit() : 1.0 - std::exp2(-30.0 * random.unit());
     };
     settings.beta1 = beta();

@@ -7,18 +7,18 @@
 #include <truestep/gate/processes.hpp>
 #include <truestep/gate/search.hpp>
 
-// Searches between processes.
+// A search in processes of its own, after the process of the first one has crashed or hung.
 
 namespace truestep::gate {
 
-/// `search`, after it has ended the process that it ran in, if it has: then each case has one of its own,
-/// and one that crashes, or takes more than `most_seconds`, is a counterexample.
+/// Like `search`, but if the process that ran it has ended, each case gets its own process, and a case that
+/// crashes or takes more than `most_seconds` is a counterexample.
 [[nodiscard]] SearchResult search_again(const System& system, const Implementation& implementation,
                                         const Property& property, const SearchOptions& options,
                                         const Ended& before, double most_seconds,
                                         const std::string& source);
 
-// `source`: what a counterexample's trace says that it comes from; "" keeps none.
+// `source`: where a counterexample's trace says that it comes from; "": no trace is written.
 [[nodiscard]] nlohmann::ordered_json to_json(const SearchResult& result, const std::string& source);
 [[nodiscard]] SearchResult search_result(const nlohmann::ordered_json& json);
 

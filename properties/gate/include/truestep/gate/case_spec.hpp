@@ -1,4 +1,5 @@
-// The declaration of a system's cases: one row a setting, from which the gate has all that it asks of one.
+// The declaration of a system's cases, one row per setting, from which the gate derives all functions for
+// cases.
 #pragma once
 
 #include <algorithm>
@@ -17,53 +18,54 @@
 
 namespace truestep::gate {
 
-/// Which of the values that a user gave a case gets: any of them may come, always the same for what was
-/// drawn and the seed, and shrinking to what is usual leads to the first.
+/// The value that a case gets of those that a user gave. It is determined by the drawn value and the seed;
+/// shrinking to the usual value leads to the first.
 [[nodiscard]] const std::string& given_value(const std::vector<std::string>& values,
                                              const std::string& drawn, const std::string& usual,
                                              const std::string& seed);
 
-/// A line in its parts. Throws truestep::Error for a part whose key is none of these.
+/// The keys and values of a line. Throws truestep::Error if a key is not in `keys`.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>>
 parts_of_line(const Line& line, const std::vector<std::string>& keys);
 
-/// What an implementation may leave out.
+/// A feature that an implementation may lack.
 template <class Case>
 struct Feature {
     std::string name;
-    std::function<void(Case&)> without; ///< the nearest case that does not need it
-    std::vector<std::string> kinds{};   ///< of cases that there are not without it
+    std::function<void(Case&)> without; ///< changes a case to the nearest one that does not need it
+    std::vector<std::string> kinds{};   ///< kinds of cases that do not exist without it
 };
 
 template <class Case>
 struct CaseSpec {
-    std::vector<Setting<Case>> settings; ///< in the order in which a line has them
-    /// A key that no other system has, and every line of this one; "": there is none.
+    std::vector<Setting<Case>> settings; ///< in the order of a line
+    /// A key that every line of this system has and no other system does; "": there is none.
     std::string own_key{};
-    std::string usual_line{}; ///< of Case{}, where none of it would be written
-    /// The keys, in the order in which they are drawn and shrunk; each list has a stream of random numbers
-    /// of its own. Settings that are in none follow in the last one, in their order.
+    std::string usual_line{}; ///< the line of Case{} if it would be empty
+    /// The keys in the order in which they are drawn and shrunk; each list has its own stream of random
+    /// numbers. Settings in no list follow at the end of the last one, in their order.
     std::vector<std::vector<std::string>> draws{{}};
-    /// Makes a case that is one of what was drawn.
+    /// Makes a valid case of what was drawn.
     std::function<void(Case&)> fits_drawn = [](Case&) {};
-    /// What was not said follows from what was; what does not go together is refused by truestep::Error.
+    /// Derives the settings that were not given from those that were. Throws truestep::Error if they do not
+    /// go together.
     std::function<void(Case&, const std::set<std::string>& said)> fits = [](Case&, const auto&) {};
     std::vector<Feature<Case>> features{};
 
-    // What the matrix is made of.
+    // The matrix.
     std::vector<std::string> columns; ///< keys
     std::function<int(const Case&)> most_workers;
-    /// The values of a setting that rows have of an implementation.
+    /// Which of a setting's values make rows for an implementation.
     std::function<std::vector<std::string>(const Implementation&, const std::string& key,
                                            std::vector<std::string> values)>
         values_for = [](const Implementation&, const std::string&, std::vector<std::string> values) {
             return values;
         };
-    /// Whether these values make a row of their own.
+    /// Whether these values make their own row.
     std::function<bool(const Pins& row, const Pins& asked)> is_row = [](const Pins&, const Pins&) {
         return true;
     };
-    /// What goes with the values that a user gave, in a case that was drawn so.
+    /// Adjusts a drawn case to the values that a user gave.
     std::function<void(Case& run, const Case& drawn, const Pins& pins)> fits_pins = [](Case&, const Case&,
                                                                                        const Pins&) {};
 
@@ -133,7 +135,7 @@ struct CaseSpec {
         });
     }
 
-    /// A drawn case, held to values.
+    /// The drawn case with the given values.
     [[nodiscard]] Case pinned(const Case& drawn, const Pins& pins) const {
         Case run = drawn;
         const Case usual;
@@ -151,7 +153,7 @@ struct CaseSpec {
         return run;
     }
 
-    /// The nearest case for an implementation that has left something out.
+    /// The nearest case for an implementation that lacks features.
     [[nodiscard]] Case without(Case run, const LeftOut& left_out) const {
         for (const Feature<Case>& feature : features)
             if (left_out.contains(feature.name))
@@ -192,7 +194,7 @@ struct CaseSpec {
         return all;
     }
 
-    /// A property of this system's cases; `change` makes the nearest one that it speaks of.
+    /// A property of this system's cases; `change` makes the nearest case that it can judge.
     [[nodiscard]] Property property(
         int number, const std::string& name, const std::string& says,
         const std::function<Judged(const Implementation&, const Case&)>& judge,
@@ -215,7 +217,8 @@ struct CaseSpec {
                 }};
     }
 
-    /// Tells the gate's system all of it. The specification has to outlive it.
+    /// Fills in the parts of the gate's system that follow from the cases. The specification must outlive
+    /// it.
     void describe(System& system) const {
         system.parsed = [this](const Line& line) { return text(parse(line)); };
         system.most_workers = [this](const Line& line) { return most_workers(parse(line)); };
@@ -268,7 +271,7 @@ struct CaseSpec {
             });
     }
 
-    /// Whether there is a case with all of these values, and of ranks that the implementation takes.
+    /// Whether there is a case with all of these values whose ranks the implementation takes.
     [[nodiscard]] bool goes_together(const Implementation& implementation, const Pins& row) const {
         const Case run = pinned(Case{}, row);
         return std::ranges::all_of(columns,

@@ -1,3 +1,4 @@
+// The drawing of a shrunk case for the report's page.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +10,27 @@
 
 namespace truestep::gate {
 
-/// One kind of value that every coordinate has: a row of the drawing, of each rank or of all together.
+/// A row of the drawing: one kind of value that every coordinate has, one row per rank or one for all.
 struct Lane {
     enum class Kind { bits, floats, counts };
-    /// One text a coordinate: "0" or "1" of bits, a whole number of counts, any number of floats.
+    /// One text per coordinate: "0" or "1" for bits, a whole number for counts, any number for floats.
     using Values = std::vector<std::string>;
 
-    std::string name;  ///< what stands before it: "parameters"
-    std::string title; ///< what it is, in a few words; of bits, what a 1 says
+    std::string name;  ///< the label before the row: "parameters"
+    std::string title; ///< what it is, in a few words; for bits, what a 1 means
     Kind kind = Kind::floats;
     bool shared = false;            ///< one row for all ranks
-    std::vector<Values> values{};   ///< one a rank, in their order; one only if shared
-    std::vector<Values> expected{}; ///< of the reference; empty, as a whole or in part: not known
+    std::vector<Values> values{};   ///< one per rank, in their order; only one if shared
+    std::vector<Values> expected{}; ///< the reference's; empty, as a whole or in part, if not available
 };
 
-/// The shrunk problem at the time of its failure, as a picture of whatever lanes its system has.
+/// The shrunk problem at the time of its failure, as a picture with the lanes of its system.
 struct Drawing {
     struct Tensor {
         std::string name;
         std::int64_t begin = 0;
         std::int64_t end = 0;
-        std::string note{}; ///< what else is to be known of it, or ""
+        std::string note{}; ///< what else to know about it, or ""
     };
     struct Segment {
         std::int64_t begin = 0;
@@ -37,7 +38,7 @@ struct Drawing {
         int owner = 0;
     };
 
-    /// Larger ones are not drawn.
+    /// Larger problems are not drawn.
     static constexpr std::int64_t most_coordinates = 64;
     static constexpr int most_ranks = 16;
 
@@ -49,11 +50,11 @@ struct Drawing {
     std::vector<Lane> lanes{};       ///< from top to bottom
 };
 
-/// Floats as a lane shows them: the shortest text that is the same float.
+/// Floats as a lane shows them: the shortest text of each that reads back as the same float.
 [[nodiscard]] Lane::Values texts(std::span<const float> values);
 
-/// `drawing` of docs/results.md; null for one that is too large. Throws truestep::Error where a lane does
-/// not have as many values as there are ranks and coordinates.
+/// `drawing` of docs/results.md; null for a problem that is too large. Throws truestep::Error if a lane
+/// does not have as many values as there are ranks and coordinates.
 [[nodiscard]] nlohmann::ordered_json drawing_json(const Drawing& drawing);
 
 } // namespace truestep::gate

@@ -1,3 +1,4 @@
+// Groups of ranks that the gate runs implementations on.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,7 @@
 
 namespace truestep::gate {
 
-/// Where ranks come from.
+/// A source of ranks: threads, or the processes of an MPI job.
 class Group {
   public:
     virtual ~Group() = default;
@@ -24,36 +25,35 @@ class Group {
     virtual void run(int workers, const Work& work) const = 0;
 
     using PeerWork = std::function<void(distributed::Peers&)>;
-    /// The same of work that sends messages between two ranks, and ends only those that need a failed one.
-    /// Not of a group that does not say so.
+    /// Runs work that sends messages between two ranks; a failure ends only the ranks that need the failed
+    /// one. A group supports this only if it overrides the function.
     virtual void run_peers(int workers, const PeerWork& work) const;
 
     using Bytes = std::vector<std::uint8_t>;
-    /// One record of each of the ranks that have just worked, everywhere. `mine` belongs to a rank of this
-    /// process.
+    /// The records of all ranks that have just worked, on every process. `mine` makes the record of a rank
+    /// of this process.
     [[nodiscard]] virtual std::vector<Bytes> exchange(int workers,
                                                       const std::function<Bytes(int rank)>& mine) const = 0;
 
-    /// True everywhere if it is anywhere.
+    /// Whether it is true on any rank; the same answer everywhere.
     [[nodiscard]] virtual bool any(bool here) const { return here; }
-    /// What rank 0 says, everywhere.
+    /// Rank 0's text, on all ranks.
     [[nodiscard]] virtual std::string told(const std::string& by_rank_0) const { return by_rank_0; }
-    /// Ends the other processes too, where there are any.
+    /// Ends the other processes too, if there are any.
     virtual void abort(const std::string& /*reason*/) const {}
-    /// Whether this process speaks for all: prints, writes files.
+    /// Whether this process prints and writes files for all.
     [[nodiscard]] virtual bool speaks() const { return true; }
 };
 
-/// Threads of this process, any number.
+/// Any number of threads of this process.
 [[nodiscard]] std::shared_ptr<const Group> make_thread_group(std::chrono::milliseconds timeout);
 
-/// The processes of an MPI job: P ranks are the first P of them. MPI has been started. A rank that fails
-/// ends the job.
+/// The first P processes of an MPI job as P ranks. MPI has to be started. A rank that fails ends the job.
 [[nodiscard]] std::shared_ptr<const Group> make_mpi_group(
     std::chrono::milliseconds timeout, std::function<std::string()> doing = [] { return std::string(); });
 
-/// A folder for what does not last, removed at the end of the process: in $TRUESTEP_SCRATCH, $TMPDIR, or
-/// memory. The same on all ranks, which have to share that file system.
+/// A folder for temporary files, removed at the end of the process: in $TRUESTEP_SCRATCH, $TMPDIR, or
+/// memory. It is the same on all ranks, which have to share that file system.
 [[nodiscard]] std::string scratch_folder(const Group& group);
 
 } // namespace truestep::gate

@@ -9,50 +9,49 @@
 
 #include <truestep/gate/system.hpp>
 
-// Each known mistake is a hypothesis: which of them makes what was recorded? Of any system, which says what
-// can be seen of a run after one step.
+// Finds the known bugs that make what was recorded. It works for any system that can show what a run holds
+// after one step.
 
 namespace truestep::gate {
 
-/// As bits, result after result, and of each every rank's; empty where one is not known.
+/// Results as bits: for each result one vector per rank; empty if not available.
 using SeenBits = std::vector<std::vector<std::uint32_t>>;
 
-/// Of floats as their bits, of a mask as its bytes.
+/// The bits of floats, and the bytes of a mask.
 template <class Values>
 [[nodiscard]] std::vector<std::uint32_t> seen_bits(const Values& values);
 
 struct Hypotheses {
-    std::vector<Mistake> mistakes; ///< of which those of code for devices are not tried
+    std::vector<Mistake> mistakes; ///< those of device code are not tried
     int ranks = 1;
     SeenBits recorded;
-    /// What a run with that mistake shows; 0 has none. Nothing where it does not come so far.
+    /// Makes the results of a run with that known bug; 0 has none. Nothing if the run does not get that
+    /// far.
     std::function<std::optional<SeenBits>(int number)> run;
-    /// How near what is counted as the same is: a system in which sums have no order of their own puts the
-    /// recorded bits in the place of such as are within their rounding.
+    /// How near counts as the same. A system whose sums have no fixed order uses the recorded bits in place
+    /// of values within their rounding.
     std::string nearness = "bit for bit";
 };
 
-/// The recorded bits where a value is as near to the recorded one, else its own.
+/// The recorded bits where a value lies within the distance, else its own.
 [[nodiscard]] std::vector<std::uint32_t> bits_within(const std::vector<float>& recorded,
                                                      const std::vector<float>& made, double distance);
 
 struct Explanation {
     std::string line;
-    bool complete = false; ///< it makes all that is wrong, and nothing else
+    bool complete = false; ///< it makes all wrong values, and changes no right ones
 };
 
-/// The mistakes that explain most of the wrong values, the best first. A mistake may have been made by one
-/// rank alone.
+/// The known bugs that explain most of the wrong values, the best first. A bug may be on one rank only.
 [[nodiscard]] std::vector<Explanation> explanations(const Hypotheses& hypotheses);
-/// Their lines.
+/// The lines of these explanations.
 [[nodiscard]] std::vector<std::string> what_fits(const Hypotheses& hypotheses);
 
-/// Of how many parameters a run with so many steps (times ranks) takes seconds with each mistake; 0: of
-/// none.
+/// The most parameters with which trying each known bug takes seconds, by steps times ranks; 0: none.
 [[nodiscard]] std::int64_t most_parameters_to_try(std::int64_t rank_steps);
 
-/// Why a run with so many steps (times ranks) and parameters is too large for it to take seconds; empty
-/// where it is not.
+/// Why a run is too large to be tried in seconds, by its parameters and its steps times ranks; empty if it
+/// is not.
 [[nodiscard]] std::string too_large_to_try(std::int64_t parameters, std::int64_t rank_steps);
 
 } // namespace truestep::gate

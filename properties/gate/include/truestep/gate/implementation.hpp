@@ -1,3 +1,4 @@
+// What the gate asks of any implementation under test.
 #pragma once
 
 #include <map>
@@ -10,36 +11,36 @@
 
 namespace truestep::gate {
 
-/// What an implementation cannot be asked, and why: a property ("restart.same") or all whose names begin so
-/// ("restart"). It is SKIPPED with the reason, never FAILED.
+/// Properties that an implementation does not support, and why: a property ("restart.same") or all whose
+/// names begin so ("restart"). Those are SKIPPED with the reason, never FAILED.
 using LeftOut = std::map<std::string, std::string>;
 
-/// Whatever can be put to the test. How it is run is its system's own.
+/// Any implementation under test. Its system defines how it is run.
 class Implementation {
   public:
     virtual ~Implementation() = default;
     [[nodiscard]] virtual std::string name() const = 0;
     [[nodiscard]] virtual std::string communicator() const = 0; ///< "in_process", "mpi", or "-" for none
-    /// What it claims and is held to: EXACT or REL.
+    /// The level that it claims and is held to: EXACT or REL.
     [[nodiscard]] virtual verify::LevelKind level() const = 0;
     /// Ways to split the same work, which must give the same bits; the first is the default.
     [[nodiscard]] virtual std::vector<std::string> variants() const { return {"default"}; }
     /// Whether its messages go through a communicator that counts and disturbs them.
     [[nodiscard]] virtual bool communicates() const { return communicator() != "-"; }
-    /// The numbers of workers that it can be run with here.
+    /// Whether it can run here with this number of workers.
     [[nodiscard]] virtual bool takes(int workers) const = 0;
-    /// Why it cannot be run here, in one line, or empty.
+    /// Why it is unavailable here, in one line, or empty.
     [[nodiscard]] virtual std::string unavailable() const { return {}; }
     /// The devices and libraries that it runs on, in one line; empty for the processor.
     [[nodiscard]] virtual std::string runs_on() const { return {}; }
-    /// Whether it cannot be run by a process that was forked off: the context of a device outlives no fork.
+    /// Whether it has to run in this process: the context of a device does not survive a fork.
     [[nodiscard]] virtual bool stays_here() const { return !runs_on().empty(); }
     [[nodiscard]] virtual LeftOut left_out() const { return {}; }
-    /// The name of another that shares all but a part of its code with this one, or empty. Where the other
-    /// is put to the test as well, half as many cases as the other's do for this one, unless a number is
-    /// asked for. Never in a circle.
+    /// The name of another implementation that shares all code but a part with this one, or empty. If the
+    /// other is tested, too, this one gets half as many cases, unless a number is given. There must be no
+    /// circle.
     [[nodiscard]] virtual std::string like() const { return {}; }
-    /// True on all ranks if it is on any.
+    /// Whether it is true on any rank; the same answer everywhere.
     [[nodiscard]] virtual bool any(bool here) const { return here; }
 };
 

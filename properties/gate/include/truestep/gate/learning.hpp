@@ -12,36 +12,35 @@
 #include <truestep/problem/layout.hpp>
 #include <truestep/problem/problem.hpp>
 
-// How candidates are trained, where a case would have gradients that are known beforehand.
+// How implementations are trained, with gradients that depend on the parameters, unlike those of a case.
 
 namespace truestep::gate {
 
-/// Gradients that follow from what the ranks have become: a training.
+/// A training as a source of gradients: they follow from the ranks' parameters.
 class Live {
   public:
     struct Step {
-        bool ends = false;     ///< there is no step any more
-        bool restarts = false; ///< before it all ranks save, and new ones go on from there
+        bool ends = false;     ///< there are no more steps
+        bool restarts = false; ///< before this step all ranks save, and new ranks continue from there
         double learning_rate = 0.0;
-        std::vector<std::vector<float>> parts; ///< section 20; their sum is the gradient
+        std::vector<std::vector<float>> parts; ///< section 20; the gradient is their sum
     };
     virtual ~Live() = default;
-    /// The coming step of a rank whose parameters are these. Asked by each rank once a step, by several of
-    /// them at a time.
+    /// The next step of a rank with these parameters. Each rank asks once a step; several ask at a time.
     [[nodiscard]] virtual Step next(int rank, std::span<const float> parameters) = 0;
-    /// What a rank shows of itself between two steps, one after the other.
+    /// Takes what a rank shows of itself between two steps, one vector after the other.
     virtual void seen(int /*rank*/, std::span<const float> /*values*/) {}
     virtual void seen(int /*rank*/, std::span<const std::uint8_t> /*bytes*/) {}
 };
-/// The gradient of a step as one, for those that take no parts.
+/// The gradient as one vector, for implementations that take no parts.
 [[nodiscard]] std::vector<float> sum_of(const std::vector<std::vector<float>>& parts);
 
-/// A system's own part in a training of its candidates (section 33).
+/// A system's own part in the training of its implementations (section 33).
 struct Learning {
-    /// What is the same for all that are compared.
+    /// The settings that are the same for all compared implementations.
     struct Setting {
-        std::string name;  ///< what it has beside the usual: "payload bf16"; "" is the usual one
-        std::string words; ///< of what is trained: "density 0.1, payload bf16"
+        std::string name;  ///< how it differs from the usual setting: "payload bf16"; "" for the usual one
+        std::string words; ///< a description: "density 0.1, payload bf16"
         int ranks = 3;
         problem::HyperParameters hyper{};
         double learning_rate = 0.03;
@@ -50,24 +49,24 @@ struct Learning {
         const Setting& setting;
         problem::Layout layout;
         std::vector<float> parameters;
-        problem::Index steps = 0;      ///< that each rank is given
-        problem::Index warm_up = 0;    ///< steps over which may fall what falls: a density
-        problem::Index restart_at = 0; ///< the step that restarts; 0: none
-        std::function<double(problem::Index)> learning_rate; ///< at a step, from 1 on
+        problem::Index steps = 0;                            ///< for each rank
+        problem::Index warm_up = 0;                          ///< the steps in which a density may fall
+        problem::Index restart_at = 0;                       ///< the step that restarts; 0: none
+        std::function<double(problem::Index)> learning_rate; ///< by step, from 1 on
     };
 
     std::vector<Setting> settings;              ///< the usual one first
     std::shared_ptr<const Implementation> base; ///< the reference, whose runs are the base line
-    /// Whether it is one of those that are trained: of the others nobody speaks.
+    /// Whether the implementation is trained; the others are not mentioned.
     std::function<bool(const Implementation&)> learns;
-    /// From the lesson's parameters until `live` ends it. Throws what a rank throws, and std::runtime_error
-    /// where one does not come to its end.
+    /// Trains from the lesson's parameters until `live` ends. Throws what a rank throws, and
+    /// std::runtime_error if one does not complete.
     std::function<void(const Implementation&, const Lesson&, Live& live)> train;
-    /// The name of the setting in which a mistake whose words these are can show at all.
+    /// The name of the setting that can show a known bug with this symptom.
     std::function<std::string(const std::string& shows)> setting_of = [](const std::string&) {
         return std::string();
     };
-    /// Mistakes beside the step: what takes it is right, and no step by itself shows them.
+    /// Known bugs outside the step: each step by itself is right.
     struct Beside {
         std::string words;
         std::shared_ptr<const Implementation> implementation;

@@ -1,3 +1,4 @@
+// Suggestions for mistyped words.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 namespace truestep::gate {
 
-/// "; did you mean 'check'?", or nothing where none of the known words is near.
+/// "; did you mean 'check'?", or "" if no known word is near.
 [[nodiscard]] std::string meant(std::string_view word, const std::vector<std::string>& known);
 
 } // namespace truestep::gate

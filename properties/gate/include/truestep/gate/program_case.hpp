@@ -1,4 +1,4 @@
-// A case on its way through a program's processes.
+// Runs a case on a program's processes.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace truestep::gate {
 
-/// The files of one rank: the vectors that it is given, and those that it leaves.
+/// The files of one rank: vectors that it is given, and vectors that it writes.
 class ProgramFiles {
   public:
     ProgramFiles(const std::filesystem::path& folder, int rank)
         : beginning_((folder / ("rank" + std::to_string(rank) + ".")).string()) {}
 
     [[nodiscard]] std::string path(const std::string& what) const { return beginning_ + what; }
-    /// Returns the path. Throws truestep::Error.
+    /// Writes a file and returns its path. Throws truestep::Error.
     [[nodiscard]] std::string write(const std::string& what, std::span<const std::byte> bytes) const;
-    /// A file of exactly so many bytes, which goes; "" or what is wrong with it.
+    /// Reads a file of exactly so many bytes and removes it. Returns "" or what is wrong with it.
     [[nodiscard]] std::string take(const std::string& what, std::span<std::byte> bytes) const;
 
   private:
     std::string beginning_;
 };
 
-/// All ranks are asked the same thing at once. What is wrong with an answer ends the case by ProgramFailed.
+/// Asks all ranks the same thing at once. A wrong answer ends the case by ProgramFailed.
 class ProgramCase {
   public:
     using Json = Programs::Json;
@@ -37,15 +37,15 @@ class ProgramCase {
     ProgramCase(Programs& programs, int workers) : programs_(programs) { move_to(workers); }
 
     [[nodiscard]] int workers() const { return workers_; }
-    /// Goes on with the processes of another world, which know nothing of what was.
+    /// Continues with the processes of another world, which know nothing of this one.
     void move_to(int workers);
 
     [[nodiscard]] std::vector<Json> ask(const std::function<Json(int rank)>& message,
                                         const std::vector<std::string>& expected);
-    /// Asks them to save or restore; `expected`: more than that.
+    /// Asks all ranks to save or restore; `expected`: further answers that are allowed.
     std::vector<Json> with_folder(const std::string& what, const std::filesystem::path& folder,
                                   std::vector<std::string> expected = {});
-    /// Asks each for files of these names.
+    /// Asks each rank for files of these names.
     [[nodiscard]] std::vector<Json> view(const std::vector<std::string>& names);
 
     [[nodiscard]] std::string write(int rank, const std::string& what, const std::vector<float>& values) {
@@ -57,7 +57,7 @@ class ProgramCase {
         take(rank, what, std::as_writable_bytes(std::span(values)));
         return values;
     }
-    /// A whole number of an answer; where it is none, `said` begins what is wrong and `is` ends it.
+    /// A whole number in an answer. If it is none, the error begins with `said` and ends with `is`.
     [[nodiscard]] std::int64_t number(int rank, const Json& answer, const char* key,
                                       const std::string& said, const std::string& is = "");
     [[noreturn]] void fail(int rank, const std::string& what) { programs_.fail(workers_, rank, what); }

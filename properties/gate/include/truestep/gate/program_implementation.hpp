@@ -1,5 +1,5 @@
-// A program of any language as an implementation of some system. The system says what it is called, what
-// there is to see of it, and how a case goes.
+// A program of any language as an implementation of some system. The system defines its name, what it
+// shows, and how a case runs.
 #pragma once
 
 #include <filesystem>
@@ -16,21 +16,21 @@
 
 namespace truestep::gate {
 
-/// What a program says of itself, of whatever system.
+/// A program's description of itself, for any system.
 struct ProgramHello {
     std::string name;
     verify::LevelKind level = verify::LevelKind::exact;
-    std::set<std::string> shows; ///< of its system's views
+    std::set<std::string> shows; ///< among its system's views
     LeftOut left_out;
 };
 
-/// What a system says of its programs.
+/// A system's description of its programs.
 struct ProgramSystem {
     std::string name;
-    int least_workers = 1;               ///< of the world whose first rank answers for all
-    std::vector<std::string> views;      ///< all that there are; the first is needed
-    std::vector<std::string> properties; ///< what may be left out
-    /// Leaves out what follows from the answer, and what no program can be asked. May throw
+    int least_workers = 1;               ///< the size of the world whose first rank answers for all
+    std::vector<std::string> views;      ///< all that exist; the first is required
+    std::vector<std::string> properties; ///< those that may be left out
+    /// Leaves out what follows from the answer, and what does not apply to programs. May throw
     /// truestep::Error.
     std::function<void(const Programs::Json& answer, ProgramHello& hello)> leave_out;
 };
@@ -44,13 +44,13 @@ template <class Properties>
     return names;
 }
 
-/// What the program says of itself; the settings have the last word. Throws truestep::Error.
+/// The program's description of itself; the settings override it. Throws truestep::Error.
 [[nodiscard]] ProgramHello greeted(Programs& programs, const ProgramSettings& settings,
                                    const ProgramSystem& system);
-/// A folder for checkpoints, as all ranks of a program are given it.
+/// An empty folder for checkpoints, the same on all ranks.
 [[nodiscard]] std::filesystem::path empty_folder(const Group& group, const std::string& name);
 
-/// `Base`: what the properties of its system are asked of.
+/// `Base`: the system's class of implementations.
 template <class Base>
 class ProgramImplementation : public Base {
   public:
@@ -66,7 +66,7 @@ class ProgramImplementation : public Base {
     bool takes(int workers) const override {
         return workers >= least_workers_ && workers <= Programs::most_workers;
     }
-    /// Its processes are this one's, from case to case.
+    /// Its processes belong to this process, from case to case.
     bool stays_here() const override { return true; }
     std::string unavailable() const override { return programs_.gave_up(); }
     LeftOut left_out() const override { return hello_.left_out; }
@@ -78,7 +78,7 @@ class ProgramImplementation : public Base {
 
   private:
     std::shared_ptr<const Group> group_;
-    mutable Programs programs_; ///< which remembers nothing of a case that another would see
+    mutable Programs programs_; ///< keeps processes, but nothing of a case
     int least_workers_;
     ProgramHello hello_;
 };

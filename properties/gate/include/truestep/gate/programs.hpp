@@ -13,71 +13,72 @@
 #include <truestep/gate/group.hpp>
 #include <truestep/verify/level.hpp>
 
-// Programs of any language under test: a process a rank, lines of JSON, vectors in files. What stands in
-// the messages is their system's own: docs/program-protocol.md.
+// Programs of any language under test: one process per rank, lines of JSON, vectors in files. Each system
+// defines its own messages: docs/program-protocol.md.
 
 namespace truestep::gate {
 
 /// The version of docs/program-protocol.md.
 constexpr int program_protocol = 1;
 
-/// What was asked for: `--program` and the options that go with it.
+/// The values of `--program` and the options that go with it.
 struct ProgramSettings {
     std::string command;                    ///< words as in a shell's line, without its operators
-    std::string name;                       ///< empty: what the program calls itself
-    std::optional<verify::LevelKind> level; ///< none: what the program claims
-    double answer_seconds = 60.0;           ///< after which a silent rank has failed
+    std::string name;                       ///< empty: the program's own name
+    std::optional<verify::LevelKind> level; ///< none: the level that the program claims
+    double answer_seconds = 60.0;           ///< until a silent rank has failed
 };
 
-/// A process of the program has died, hung or said what it should not. One line that names the rank. All
-/// processes of its world have been ended; the next question starts others.
+/// A process of the program has died, hung or sent a wrong message. One line names the rank. All processes
+/// of its world have been ended; the next question starts new ones.
 class ProgramFailed : public std::runtime_error {
   public:
     explicit ProgramFailed(const std::string& text) : std::runtime_error(text) {}
 };
 
-/// The program's processes: of every number of ranks that was asked for a *world*, kept from case to case.
+/// The program's processes: one *world* for each number of ranks, kept from case to case.
 class Programs {
   public:
     using Json = nlohmann::ordered_json;
 
-    /// Every process is told first of which system it is. Throws truestep::Error if the command is none.
+    /// Greets every process with the name of its system. Throws truestep::Error if the command cannot be
+    /// parsed.
     Programs(const ProgramSettings& settings, const std::string& system, const Group& group);
-    /// Asks them to end, and ends those that do not.
+    /// Asks the processes to end, and ends those that do not.
     ~Programs();
     Programs(const Programs&) = delete;
     Programs& operator=(const Programs&) = delete;
 
-    /// Tells each rank of that world its message and waits for all answers, which have `did`: one of
+    /// Sends each rank of that world its message and waits for all answers, whose `did` has to be one of
     /// `expected`. Throws ProgramFailed.
     std::vector<Json> ask(int workers, std::vector<Json> messages,
                           const std::vector<std::string>& expected);
-    /// Tells one rank of a world that has been greeted its message and waits for the answer. Others may be
-    /// told theirs meanwhile, each by a thread of its own, and nothing else. Where one fails all do, with
-    /// what it failed of, and `mend` has to follow when no thread asks any more.
+    /// Sends one rank of a greeted world its message and waits for the answer. Meanwhile other threads may
+    /// ask other ranks, and nothing else. If one fails, all fail with its reason, and `mend` has to follow
+    /// when no thread asks any more.
     Json ask_one(int workers, int rank, Json message, const std::string& expected);
-    /// A thread that asks no more, though its rank has not come to its end: the others ask in vain.
+    /// For a thread that stops asking before its rank has completed: the others' questions then fail.
     void give_up(int workers, const std::string& why);
     /// Ends that world if a rank of it has failed, and throws ProgramFailed with the first failure.
     void mend(int workers);
-    /// What the first rank answered to the greeting; starts that world if there is none.
+    /// The first rank's answer to the greeting; starts that world if it does not run.
     [[nodiscard]] const Json& greeted(int workers);
-    /// Where the files of that world stand; as `greeted`.
+    /// The folder of that world's files; starts it like `greeted`.
     [[nodiscard]] std::filesystem::path folder(int workers);
-    /// Ends that world and throws ProgramFailed: what a rank has answered cannot be.
+    /// Ends that world and throws ProgramFailed for an impossible answer of a rank.
     [[noreturn]] void fail(int workers, int rank, const std::string& what);
 
-    /// Why no more processes are started, in one line, or "": several starts in a row have failed.
+    /// Why no more processes are started, in one line, or "": after several failed starts in a row.
     [[nodiscard]] const std::string& gave_up() const { return gave_up_; }
 
-    /// More ranks than these are not started.
+    /// The most ranks that are started.
     static constexpr int most_workers = 128;
 
   private:
     class World;
 
     World& world(int workers);
-    /// Of one that is there; changes nothing, so that any thread may ask.
+    /// A world that runs already. Changes nothing, so any thread may call it.
     [[nodiscard]] World& greeted_world(int workers) const;
     void make_room(int workers);
     void note_failed_start(World& world, const std::string& why);
@@ -86,15 +87,15 @@ class Programs {
     std::vector<std::string> words_;
     Json greeting_;
     std::filesystem::path scratch_;
-    std::vector<std::unique_ptr<World>> worlds_; ///< the one asked last stands last
+    std::vector<std::unique_ptr<World>> worlds_; ///< the one asked last is at the end
     std::uint64_t started_ = 0;
-    int failed_starts_ = 0; ///< since one that did not fail
+    int failed_starts_ = 0; ///< since the last one that succeeded
     std::string gave_up_;
 };
 
-/// A member of an answer, if it is there and of that type; else an Error that says what is due.
+/// A member of an answer. Throws an Error with what is expected if it is missing or of another type.
 [[nodiscard]] std::int64_t whole_number(const Programs::Json& answer, const char* key);
-/// Its "text", for a message.
+/// The answer's "text", for a message.
 [[nodiscard]] std::string text_of(const Programs::Json& answer);
 
 } // namespace truestep::gate

@@ -1,3 +1,4 @@
+// Properties, and what is found where one does not hold.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace truestep::gate {
 
-/// A case as one line of text without spaces, in its system's own words: all that the gate knows of it.
+/// A case as one line of text without spaces, in its system's own words. The gate knows no more of it.
 using Line = std::string;
 
 /// How much was compared, for the table.
@@ -32,7 +33,7 @@ struct Counts {
     void add(const Counts& other);
 };
 
-/// What is known of a case in which a property does not hold.
+/// A case in which a property does not hold.
 class Finding {
   public:
     struct Size {
@@ -42,66 +43,65 @@ class Finding {
     };
 
     virtual ~Finding() = default;
-    /// What does not hold, one line.
+    /// The violation, in one line.
     [[nodiscard]] virtual std::string message() const = 0;
-    /// The values around, in several lines that begin with spaces, or "".
+    /// The values around it, in several lines that begin with spaces, or "".
     [[nodiscard]] virtual std::string details() const { return {}; }
     /// `first` of docs/results.md.
     [[nodiscard]] virtual nlohmann::ordered_json first() const { return nullptr; }
-    /// After which step its trace holds what the reference does not; 0: a rule was broken, without a value
-    /// to explain.
+    /// The step after which its trace first differs from the reference; 0: a rule was broken, without a
+    /// value to explain.
     [[nodiscard]] virtual std::int64_t parted_at() const {
         const nlohmann::ordered_json told = first();
         const bool has_values = told.is_object() && told.contains("phase") &&
                                 !told["phase"].get_ref<const std::string&>().empty();
         return has_values ? told["step"].get<std::int64_t>() : 0;
     }
-    /// What the page draws, if anything.
+    /// The drawing on the page, if any.
     [[nodiscard]] virtual std::optional<Drawing> drawing() const { return std::nullopt; }
-    /// The same for docs/results.md, or null.
+    /// The drawing for docs/results.md, or null.
     [[nodiscard]] virtual nlohmann::ordered_json drawn() const {
         const std::optional<Drawing> picture = drawing();
         return picture ? drawing_json(*picture) : nlohmann::ordered_json();
     }
     [[nodiscard]] virtual Size size() const { return {}; }
-    /// The run as a trace. False, and no file, if nothing of it can be told.
+    /// Saves the run as a trace. Returns false, without a file, if it cannot be recorded.
     virtual bool save(const std::filesystem::path& /*path*/, const std::string& /*source*/) const {
         return false;
     }
-    /// What that trace does not show of the failure, " (...)", or "".
+    /// The parts of the failure that the trace does not show, " (...)", or "".
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
 };
 
-/// So begins the message of a finding that is none of the property's: something failed before it was asked.
+/// The beginning of a finding's message if something failed before the property could be judged.
 constexpr std::string_view could_not_judge = "it could not be judged: ";
 
-/// So begins a kind of case of which the property says nothing, which showed only as it ran; behind it
-/// stands why. A row of no other cases is SKIPPED for that reason.
+/// The beginning of a kind of case about which the property says nothing, if that showed only while it ran;
+/// the reason follows. A row with only such cases is SKIPPED for that reason.
 constexpr std::string_view nothing_said = "says nothing: ";
 
-/// What came of one case.
+/// The judgement of one case.
 struct Judged {
     std::shared_ptr<const Finding> finding; ///< none: the property holds
-    std::set<std::string> kinds;            ///< of case that it was
+    std::set<std::string> kinds;            ///< the case's kinds
     Counts counts;
 };
 
-/// Values that cases are held to, by the name of their option: {"workers", {"2", "3"}}.
+/// Values to which cases are pinned, by the name of their option: {"workers", {"2", "3"}}.
 using Pins = std::map<std::string, std::vector<std::string>>;
 
-/// What must always hold.
+/// A statement that must hold in every case.
 struct Property {
-    int number = 0;   ///< in the chapter of its system; 0: the reference says so
+    int number = 0;   ///< in its system's chapter; 0: a comparison with the reference
     std::string name; ///< "mask.order": family.name
     std::string says; ///< one sentence
     std::function<rc::Gen<Line>()> cases;
     std::function<Judged(const Implementation&, const Line&)> judge;
-    /// Kinds of cases that must not be rarer than so many of a hundred, or the property has seen too
-    /// little.
+    /// The least percentage of cases of a kind; below it the property has been tried too little.
     std::map<std::string, int> at_least;
-    /// Why it says nothing about an implementation; empty where it does.
+    /// Why it does not apply to an implementation; empty if it does.
     std::function<std::string(const Implementation&)> skipped;
-    /// The nearest case that it can judge, of an implementation that has left something out.
+    /// The nearest case that it can judge for an implementation that lacks features.
     std::function<Line(const Line&, const LeftOut&)> needed;
     /// Cases that are tried beside the drawn ones, such as larger ones, as large as it takes.
     std::function<std::vector<Line>(const Implementation&, const Pins&)> also =

@@ -1,3 +1,4 @@
+// Sends what ranks recorded between processes.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +13,9 @@
 
 namespace truestep::gate {
 
-/// What a rank saw, on its way between processes of one build. A record visits values in the same order
-/// whether it writes or reads them: plain values as they lie in memory, lists and maps element by element,
-/// and any other struct by its `fields(visit)`, which calls `visit` with all members.
+/// A rank's recording on its way between processes of one build. A record visits values in the same
+/// order whether it writes or reads them: plain values as they lie in memory, lists and maps element by
+/// element, and any other struct by its `fields(visit)`, which calls `visit` with all members.
 class Record {
   public:
     Record() = default;
@@ -97,15 +98,15 @@ template <class Seen>
     return seen;
 }
 
-/// What each of the ranks that have just worked saw, everywhere. `mine` is by rank; only the ranks of this
-/// process have to be filled in.
+/// The recordings of all ranks that have just worked, on every process. `mine` is by rank; only the ranks
+/// of this process have to be filled in.
 template <class Seen>
 [[nodiscard]] std::vector<Seen> exchange_records(const Group& group, const std::vector<Seen>& mine) {
     std::vector<Seen> all;
     for (Group::Bytes& bytes : group.exchange(static_cast<int>(mine.size()), [&](int rank) {
              return packed(mine[static_cast<std::size_t>(rank)]);
          }))
-        if (!bytes.empty()) // of a process that had no part in it
+        if (!bytes.empty()) // empty for a process that took no part
             all.push_back(unpacked<Seen>(std::move(bytes)));
     return all;
 }

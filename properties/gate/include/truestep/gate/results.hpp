@@ -12,17 +12,18 @@
 #include <truestep/gate/search.hpp>
 #include <truestep/report/status.hpp>
 
-// What `check` and `planted` share: the time, rows and results.
+// The time budget, the rows and the results of `check` and `planted`.
 
 namespace truestep::gate {
 
-/// The time that a run may take.
+/// The time budget of a run.
 class Watch {
   public:
-    /// `seconds` 0: as long as it takes. `any` makes one verdict of all ranks'.
+    /// `seconds` 0: no limit. `any` joins the verdicts of all ranks.
     Watch(double seconds, std::function<bool(bool)> any);
 
-    /// False when the time is over; the same on all ranks. The case `line` is run next, by `command`.
+    /// Returns false when the time is over; the same on all ranks. Notes that the case `line` is run next,
+    /// by `command`.
     [[nodiscard]] bool goes_on(const std::string& command, const std::string& line);
     [[nodiscard]] double seconds() const;
     [[nodiscard]] bool limited() const { return limit_ > 0.0; }
@@ -35,7 +36,7 @@ class Watch {
     std::function<bool(bool)> any_;
 };
 
-/// What a search came to.
+/// The result of a search.
 struct Verdict {
     report::Status status = report::Status::untested;
     std::string reason;
@@ -43,7 +44,7 @@ struct Verdict {
 [[nodiscard]] Verdict judge(const System& system, const Property& property, const SearchResult& result,
                             const SearchOptions& options);
 
-/// Collects rows, prints and writes them: docs/results.md.
+/// Collects rows, prints them and writes them: docs/results.md.
 class Results {
   public:
     explicit Results(const System& system) : system_(system) {}
@@ -51,7 +52,7 @@ class Results {
     void add_row(nlohmann::ordered_json row) { rows_.push_back(std::move(row)); }
     void add_property(nlohmann::ordered_json row) { properties_.push_back(std::move(row)); }
     void add_planted(nlohmann::ordered_json row) { planted_.push_back(std::move(row)); }
-    /// The devices and libraries that an implementation runs on, beside the rest of the environment.
+    /// Adds the devices and libraries that an implementation runs on to the environment.
     void add_runs_on(const std::string& implementation, const std::string& text) {
         if (!text.empty())
             runs_on_[implementation + " runs on"] = text;

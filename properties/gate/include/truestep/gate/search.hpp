@@ -1,3 +1,4 @@
+// The search for a counterexample: drawing cases and shrinking.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 
 namespace truestep::gate {
 
-/// What a property says of a case. What is thrown is a finding, too.
+/// A property's judgement of a case. An exception counts as a finding, too.
 [[nodiscard]] Judged judged(const Implementation& implementation, const Property& property,
                             const Line& line);
-/// A finding that is none of a property's, but one of the gate's.
+/// A finding of the gate itself, not of a property.
 [[nodiscard]] std::shared_ptr<const Finding> unjudged(const std::string& message);
 
-/// Orders of what may be done in any order, by numbers, where somebody can choose one; each case is tried
-/// in all of these.
+/// Orders of things that may be done in any order, by number; each case is tried in all of them. Only where
+/// an order can be chosen.
 struct Schedules {
     std::uint64_t first = 1;
     int count = 1;
@@ -30,36 +31,36 @@ struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
     Pins pins{};
-    bool workers_by_default = false; ///< the pinned ones are all that there are, asked for by nobody
+    bool workers_by_default = false; ///< the pins are all available numbers; none was given
     LeftOut left_out{};
-    /// Tried after the drawn ones, of which a failing one could be made smaller.
+    /// Tried after the drawn cases, since a failing drawn case can be made smaller.
     std::vector<Line> also{};
-    int most_evaluations = 2000; ///< in shrinking
-    double most_seconds = 120.0; ///< in shrinking: each run of one that hangs lasts as long as the timeout
+    int most_evaluations = 2000; ///< of shrinking
+    double most_seconds = 120.0; ///< of shrinking: each run that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Line&)> before = [](const Line&) { return true; };
     Schedules schedules{};
-    /// Asks the property of one case, in whatever surroundings.
+    /// Judges one case with the property, here or in another process.
     std::function<Judged(const Implementation&, const Property&, const Line&)> judge = judged;
 };
 
-/// A case in which a property does not hold: nothing that shrinking tried made it smaller.
+/// A case in which a property does not hold. Shrinking found no smaller one.
 struct Counterexample {
     Line line;
     std::shared_ptr<const Finding> finding;
     int evaluations = 0;        ///< of shrinking
-    bool was_drawn = true;      ///< else it is one that stands, and does not shrink
-    std::uint64_t schedule = 0; ///< that it fails in; 0: there is no choice
+    bool was_drawn = true;      ///< false: a standing case, which does not shrink
+    std::uint64_t schedule = 0; ///< the order in which it fails; 0: there is no choice
 };
 
 struct SearchResult {
-    int cases = 0; ///< all of them
+    int cases = 0; ///< drawn and others
     int drawn = 0;
-    std::map<std::string, int> kinds; ///< of case: how many were of it
+    std::map<std::string, int> kinds; ///< number of cases by kind
     Counts counts;
     std::optional<Counterexample> counterexample;
-    bool ended = false;       ///< `before` said so
-    bool interrupted = false; ///< and that was why
+    bool ended = false;       ///< by `before`
+    bool interrupted = false; ///< `before` ended it for an interruption
     double seconds = 0.0;
 };
 
@@ -68,19 +69,18 @@ struct SearchResult {
 [[nodiscard]] SearchResult search(const System& system, const Implementation& implementation,
                                   const Property& property, const SearchOptions& options);
 
-/// One case. Nothing if the property holds.
+/// Tries one case. Returns nothing if the property holds.
 [[nodiscard]] std::optional<Counterexample> try_case(const Implementation& implementation,
                                                      const Property& property, const Line& line,
                                                      const SearchOptions& options, SearchResult& result);
 
-/// Kinds of cases of which there were too few: "" or a sentence. Says nothing of a few cases, or of pinned
-/// ones.
+/// Kinds of cases of which there were too few: "" or a sentence. "" for few or pinned cases.
 [[nodiscard]] std::string too_few(const System& system, const Property& property,
                                   const SearchResult& result, const SearchOptions& options);
 
-/// A counterexample for people: what does not hold, the values around, the case. Several lines.
+/// A counterexample for people: the violation, the values around, the case. Several lines.
 [[nodiscard]] std::string failure_text(const Counterexample& found);
-/// And for programs: docs/results.md. `trace` is the file it was saved to, or "".
+/// A counterexample for programs: docs/results.md. `trace` is the file of its trace, or "".
 [[nodiscard]] nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace);
 
 } // namespace truestep::gate

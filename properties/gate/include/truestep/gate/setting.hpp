@@ -1,4 +1,4 @@
-// One setting of a system's cases: how it is written, read, drawn and asked for.
+// One setting of a system's cases: how it is written, read, drawn and given as an option.
 #pragma once
 
 #include <algorithm>
@@ -39,21 +39,21 @@ rc::Gen<Value> one_of(std::vector<Value> values) {
 /// One setting of a case.
 template <class Case>
 struct Setting {
-    /// How it is written, and read. `read` throws truestep::Error that begins with `name`.
+    /// How a value is written and read. `read` throws truestep::Error that begins with `name`.
     using Write = std::function<std::string(const Case&)>;
     using Read = std::function<void(Case&, const std::string& name, const std::string& text)>;
     using Change = std::function<void(Case&)>;
 
-    std::string key; ///< in a line
+    std::string key; ///< its name in a line
     Write write;
     Read read;
-    bool always_written = false; ///< also where it is as in Case{}
+    bool always_written = false; ///< also if it is as in Case{}
     std::optional<rc::Gen<Change>> drawn{};
-    std::string option{}; ///< that holds cases to values of it; "": there is none
+    std::string option{}; ///< the option that pins cases to its values; "": there is none
     std::string help{};
     bool list = true;                   ///< the option takes several values
-    std::string only_drawn{};           ///< a value that nobody may ask for
-    std::vector<std::string> usual{};   ///< its values in the matrix, where nobody asks
+    std::string only_drawn{};           ///< a value that users may not give
+    std::vector<std::string> usual{};   ///< its values in the matrix, if the user gives none
     std::vector<std::string> decides{}; ///< kinds of cases that its option can make rare
 
     Setting always() && {
@@ -121,7 +121,7 @@ Setting<Case> number(const std::string& key, Number Case::*member,
                 }};
 }
 
-/// Of a type whose values have a `name`; `parse` throws.
+/// A setting of a type whose values have a `name`; `parse` throws.
 template <class Case, class Value, class Parse>
 requires std::invocable<Parse, std::string> Setting<Case> word(const std::string& key, Value Case::*member,
                                                                const Parse& parse) {
@@ -131,7 +131,7 @@ requires std::invocable<Parse, std::string> Setting<Case> word(const std::string
                                     const std::string& text) { run.*member = parse(text); }};
 }
 
-/// By its place in a list of names.
+/// A setting that is written as one of a list of names.
 template <class Case, class Value>
 Setting<Case> word(const std::string& key, Value Case::*member, const std::vector<std::string>& names) {
     return {.key = key,

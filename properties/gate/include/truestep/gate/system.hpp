@@ -1,3 +1,4 @@
+// What the gate knows of a system.
 #pragma once
 
 #include <filesystem>
@@ -16,30 +17,30 @@
 
 namespace truestep::gate {
 
-/// An option that holds cases to values.
+/// An option that pins cases to values.
 struct Pin {
     std::string option; ///< "density", without the dashes
     std::string help;
     bool list = true; ///< several values with commas between; else one text
-    /// Throws truestep::Error if that is no such value.
+    /// Throws truestep::Error if the value is invalid.
     std::function<void(const std::string&)> check = [](const std::string&) {};
 };
 
 using problem::Mistake;
 
-/// Whose gradients a trace holds: of those that the gate has made up there is nothing to find out.
+/// Whether a trace's gradients were recorded, or made up by the gate and so known already.
 enum class Gradients { recorded, made_up };
 
-/// Where a recorded run first parts from the reference.
+/// Where a recorded run first differs from the reference.
 struct Parted {
     problem::Index step = 0;
-    std::optional<problem::Index> index = {}; ///< coordinate in the flat vector, where one is known
+    std::optional<problem::Index> index = {}; ///< coordinate in the flat vector, if one is known
 };
 
-/// What is to train: `check --converge`.
+/// A training of implementations: `check --converge`.
 struct Training {
     Implementations candidates;
-    int pairs = 8; ///< of runs, of each candidate beside the base line
+    int pairs = 8; ///< of runs, each implementation with the base line
     int jobs = 0;  ///< processes at a time; 0: all in this one
     double run_seconds = 180.0;
     std::string json;
@@ -47,27 +48,27 @@ struct Training {
     std::vector<std::string> arguments;
 };
 
-/// All that the gate has to be told of a system: docs/adding-a-system.md walks through one.
+/// The description of a system: docs/adding-a-system.md walks through one.
 struct System {
     std::string name; ///< "scape"
     std::string says; ///< one sentence
 
-    // Cases.
-    /// The line as the system itself would write it. Throws truestep::Error for what is no case of it.
+    // The cases.
+    /// The line as the system itself would write it. Throws truestep::Error if it is not a case.
     std::function<Line(const Line&)> parsed;
-    /// The greatest number of workers that comes in a case.
+    /// The greatest number of workers in a case.
     std::function<int(const Line&)> most_workers;
     int fewest_workers = 1; ///< that a case can have
-    std::vector<Pin> pins;  ///< "workers" is among them
-    /// A drawn case, held to values.
+    std::vector<Pin> pins;  ///< one of them is "workers"
+    /// The drawn case with the pinned values.
     std::function<Line(const Line&, const Pins&)> pinned;
-    /// Whether pins, or what was left out, decide how many cases are of a kind, so that too few of them are
-    /// no fault of the property.
+    /// Whether pins or missing features determine how many cases are of a kind, so that too few of them are
+    /// not the property's fault.
     std::function<bool(const std::string& kind, const Pins&, const LeftOut&)> decided;
 
     // The matrix: `reference_property` over every combination of the main settings.
-    std::vector<std::string> settings; ///< whose columns the table has, "workers" first
-    /// The option that holds cases to a setting's values, where it is called otherwise.
+    std::vector<std::string> settings; ///< the table's columns, "workers" first
+    /// The option that pins a setting, if its name differs from the setting's.
     std::map<std::string, std::string> options_of_settings{};
     std::string reference_property = "reference";
     std::function<std::vector<Pins>(const Implementation&, const Pins&)> rows;
@@ -76,34 +77,35 @@ struct System {
         return std::vector<Line>();
     };
 
-    std::vector<Property> properties; ///< in the order in which they are told and tried
+    std::vector<Property> properties; ///< in the order in which they are tried and reported
 
-    /// A self-test, tried before anything else: wrong answers that the properties take for right. Any, and
-    /// no verdict means anything.
+    /// A self-test before anything else: the wrong answers that the properties accept. If there are any, no
+    /// verdict means anything.
     std::function<std::vector<std::string>()> unseen = [] { return std::vector<std::string>(); };
 
-    // What is put to the test.
+    // What is tested.
     std::function<Implementations(const std::shared_ptr<const Group>&)> implementations;
     /// A program in their place (docs/program-protocol.md). None: this system takes no programs.
     std::function<std::shared_ptr<const Implementation>(const ProgramSettings&,
                                                         const std::shared_ptr<const Group>&)>
         program;
     std::vector<Mistake> mistakes;
-    /// The one with that mistake; 0 is the clean one. Throws truestep::Error if there is none.
+    /// The implementation with that known bug; 0 is the clean one. Throws truestep::Error if there is none.
     std::function<std::shared_ptr<const Implementation>(int number, const std::shared_ptr<const Group>&)>
         planted;
-    /// Names of those that `planted` accuses of nothing, beside the clean one.
+    /// Names of implementations that `planted` must not accuse, beside the clean one.
     std::vector<std::string> clean;
 
-    /// How its candidates are trained. None: they are not.
+    /// How its implementations are trained. None: they are not.
     std::optional<Learning> learning;
-    /// Trains with each candidate and with the reference, in pairs, and says whether it learns as much:
-    /// what `check` ends with. training::with_training makes it of `learning`; none: nobody here can.
+    /// Trains with each implementation and with the reference, in pairs, and says whether it learns as
+    /// much; `check` ends with this. training::with_training makes it from `learning`; none: this program
+    /// cannot train.
     std::function<int(const Training&)> train;
 
     verify::Traces traces; ///< a system may have none
-    /// Which known mistakes make what a trace holds at the step at which it first parts from the reference:
-    /// one line each.
+    /// The known bugs that explain a trace at the step at which it first differs from the reference, one
+    /// line each.
     std::function<std::vector<std::string>(const std::filesystem::path& trace, const Parted& parted,
                                            Gradients gradients)>
         what_fits = [](const std::filesystem::path&, const Parted&, Gradients) {
@@ -115,11 +117,11 @@ struct System {
     [[nodiscard]] const Property& property(const std::string& named) const;
 };
 
-/// A system by its name. Throws truestep::Error that lists the names.
+/// The system of that name. Throws truestep::Error that lists the names.
 [[nodiscard]] const System& find_system(const std::vector<System>& systems, const std::string& name);
 
-/// A case of this system, written as it would itself. Throws truestep::Error, which names the system if it
-/// is a case of another one.
+/// A case of this system, written as the system itself would. Throws truestep::Error, which names the
+/// system if it is a case of another one.
 [[nodiscard]] Line parsed_case(const System& system, const std::vector<System>& all, const Line& line);
 
 /// Why a property is not asked of an implementation, or "".

@@ -1,3 +1,4 @@
+// Colours and progress on a terminal.
 #pragma once
 
 #include <chrono>
@@ -8,10 +9,10 @@
 
 namespace truestep::gate {
 
-/// The status in colour on a terminal, plain elsewhere and where NO_COLOR is set.
+/// The status in colour on a terminal; plain elsewhere and if NO_COLOR is set.
 [[nodiscard]] std::string coloured(report::Status status);
 
-/// A line on standard error that says how far something is: only on a terminal, only after a second.
+/// A line on standard error with the progress of something: only on a terminal, and only after a second.
 class Progress {
   public:
     explicit Progress(std::string what);
@@ -20,10 +21,10 @@ class Progress {
     Progress& operator=(const Progress&) = delete;
 
     void show(std::int64_t done, std::int64_t all);
-    /// The same with a text of one's own.
+    /// Shows a text instead.
     void show(const std::string& text);
-    /// Erases the line, whichever of these shows it: to be called before anything else is printed. A signal
-    /// handler may.
+    /// Erases the line of any Progress; to be called before anything else is printed. Safe in a signal
+    /// handler.
     static void clear();
 
   private:

@@ -1,3 +1,4 @@
+// What an implementation of SCAPE or AdamS is asked and shows, and the scenarios that it runs.
 #pragma once
 
 #include <cstdint>
@@ -24,46 +25,46 @@ namespace truestep::properties::scape {
 using problem::Index;
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
 
-/// A state that gradients from the start of a run may never lead to: of w as it is given, and m of +0.
+/// A state that gradients may never reach from the start of a run. w is given elsewhere, and m is +0.
 struct Begun {
     Index step = 0;                           ///< steps taken
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< of the next step, as bits
 };
 
-/// What one rank of an implementation is made from.
+/// The input of one rank of an implementation.
 struct Setup {
     problem::Problem problem;
-    std::vector<problem::Range> ranges; ///< of the ranks: who reduces and selects what
+    std::vector<problem::Range> ranges; ///< by rank: what it reduces and selects
     problem::DensitySchedule density = problem::DensitySchedule::constant(1.0);
     std::vector<float> parameters;
-    std::size_t variant = 0;                   ///< of the ways to split the work (Implementation::variants)
-    std::optional<Begun> begun = std::nullopt; ///< only of those whose Ranked says that they take states
+    std::size_t variant = 0;                   ///< the way to split the work (Implementation::variants)
+    std::optional<Begun> begun = std::nullopt; ///< only if Ranked::takes_states
 };
 
-/// What a rank says of the step it has taken, beside its state.
+/// A rank's report of its step, beside its state.
 struct Told {
     Index step = 0;
-    Index selected = 0; ///< coordinates of the mask it used
-    /// Of those, how many the mask before had too; AdamS says 0. Not looked at where a state has just been
-    /// restored: a checkpoint need not hold that mask.
+    Index selected = 0; ///< coordinates of the mask that it used
+    /// How many of those were in the mask before, too; 0 for AdamS. Not compared after a restore, since a
+    /// checkpoint need not hold that mask.
     Index kept = 0;
-    double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
+    double gradient_norm = 0.0; ///< of ghat before clipping; 0 without clipping
     float clip_factor = 1.0F;
     distributed::Bytes sent{}; ///< to other ranks, by kind
 };
 
-/// What a rank shows of itself: vectors in full length.
+/// The visible state of a rank, in vectors of full length.
 struct View {
     Index step = 0; ///< steps taken
     std::vector<float> parameters;
     std::vector<float> moment;
     std::vector<float> residual;
     std::vector<std::uint8_t>
-        mask; ///< of the last step, as section 9 stores it, with its own bits beyond d
-    std::optional<Told> told = std::nullopt; ///< one may say nothing
+        mask; ///< of the last step, as section 9 stores it; the bits beyond d are its own
+    std::optional<Told> told = std::nullopt; ///< optional
 
-    /// As all that travels between ranks has them, for gate::Record.
+    /// The members for gate::Record.
     void fields(auto& visit) { visit(step, parameters, moment, residual, mask, told); }
 };
 
@@ -71,31 +72,31 @@ struct View {
 class Candidate {
   public:
     virtual ~Candidate() = default;
-    /// Throws distributed::scape::RefusedStep, distributed::scape::Halted, or what it likes.
+    /// May throw distributed::scape::RefusedStep, distributed::scape::Halted, or any other error.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
-    /// Section 20, before step(); asked only of those whose Ranked says that they take parts. A part of the
-    /// gradient, whose last one step() is given; its buffer is written over after the call.
+    /// Takes a part of the gradient before step() takes the last one (section 20). The buffer is
+    /// overwritten after the call. Called only if Ranked::takes_parts.
     virtual void accumulate(std::span<const float> /*gradient*/) { throw takes_no_parts(); }
-    /// The values of these tensors (by number) in the gradient that step() will be given are there, in full
-    /// length; the others may hold anything.
+    /// Tells that the values of these tensors (by number) in the coming step()'s gradient are ready. The
+    /// gradient has its full length; other values may be anything.
     virtual void bucket(std::span<const std::size_t> /*tensors*/, std::span<const float> /*gradient*/) {
         throw takes_no_parts();
     }
-    /// Must not wait for the coming mask: the gate looks between steps, and a look must change nothing. It
-    /// may be asked before the first step: then parameters are the initial ones, moment and residual +0 in
-    /// full length, and the mask, of which there is none yet, may hold anything: it is not compared. The
-    /// same goes for the mask of a step that was refused, and for the first look after restore().
+    /// Must not wait for the coming mask or change anything: the gate looks between steps. Before the first
+    /// step, parameters are the initial ones, moment and residual are +0 in full length, and the mask may
+    /// hold anything, since it is not compared. The same holds for the mask after a refused step, and for
+    /// the first look after restore().
     [[nodiscard]] virtual View view() = 0;
     /// The mask of the next step; waits for it.
     [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
-    /// Section 7, with all ranks: into an empty folder, and from one that as many or other ranks have
-    /// written; into a new object, or over a live one with its coming mask in flight. A checkpoint that
-    /// cannot be restored ends in an exception on all ranks, with the object as it was.
+    /// Section 7, on all ranks: saves into an empty folder, and restores from one that as many or other
+    /// ranks have written; into a new object, or over a live one with its coming mask in flight. A
+    /// checkpoint that cannot be restored ends in an exception on all ranks, and the object stays
+    /// unchanged.
     virtual void save(const std::filesystem::path& folder) = 0;
     virtual void restore(const std::filesystem::path& folder) = 0;
 
-    /// Before anything else: goes on from a state that it is given. Asked only of those whose Ranked says
-    /// that they take states.
+    /// Begins at a given state, before anything else. Called only if Ranked::takes_states.
     virtual void begin_at(const Begun& /*state*/) {
         throw std::logic_error("the candidate takes no states; leave Ranked::takes_states false");
     }
@@ -109,33 +110,32 @@ class Candidate {
 using MakeCandidate =
     std::function<std::unique_ptr<Candidate>(const Setup& setup, distributed::Communicator& communicator)>;
 
-/// One rank fails in an action, and no rank takes another.
+/// One rank fails in an action, and no rank begins another.
 struct Fault {
     int rank = 0;
-    bool leaves = false;         ///< without a word, before the action; else its link is lost
-    std::uint64_t exchanges = 0; ///< so many it can still start
+    bool leaves = false;         ///< it ends silently before the action; else its link is lost
+    std::uint64_t exchanges = 0; ///< how many it can still start
 };
 
-/// Section 20: buckets that are none. Such a step has to end with an error on all ranks, and is told as
-/// one that was refused.
+/// Invalid buckets (section 20). The step must end with an error on all ranks, and is recorded as refused.
 struct Miscut {
-    int rank = -1; ///< who gives them; -1: all do
+    int rank = -1; ///< the rank that gives them; -1: all do
     std::vector<std::vector<std::size_t>> buckets;
 };
 
-/// What happens to all ranks at once.
+/// An action of all ranks at the same time.
 struct Action {
     enum class Kind : std::uint8_t {
         step,
         restart,
         disturb,
         undo,
-        damage, ///< like undo, but a file of the checkpoint is damaged before it is to be restored
+        damage, ///< like undo, but a file of the checkpoint is damaged before it is restored
     };
     Kind kind = Kind::step;
     Gradients gradients; ///< step; undo, damage: of a step after which the state before it is restored
-    /// Section 20: what the gradients are the sums of. Where somebody has changed a value of theirs since,
-    /// that value comes in one part.
+    /// The parts whose sum the gradients are (section 20). If a property has changed a value of the
+    /// gradients, that value comes in one part.
     std::vector<Gradients> parts;
     std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
     std::optional<Miscut> miscut;                  ///< step
@@ -143,33 +143,33 @@ struct Action {
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;
     distributed::Disturbance disturbance; ///< disturb: from here to the next restart
-    std::optional<Fault> fault;           ///< step, and only of ranks that are threads of one process
+    std::optional<Fault> fault;           ///< step, and only for ranks that are threads of one process
     Damage damage{};                      ///< damage
 };
 
-/// One rank that is started with something else than the others.
+/// One rank that starts with a different setup.
 struct Odd {
     int rank = 0;
     Setup setup;
 };
 
-/// A run as an implementation is put through it.
+/// A run for an implementation.
 struct Scenario {
     Setup setup;
     std::vector<Action> actions;
-    std::optional<Odd> odd = std::nullopt; ///< only of ranks that compare what each was given
+    std::optional<Odd> odd = std::nullopt; ///< only for ranks that compare what they were given
 };
 
-/// How one rank came out of an action.
+/// The outcome of an action on one rank.
 struct Outcome {
     enum class Kind : std::uint8_t { taken, refused, halted };
     Kind kind = Kind::taken;
     std::string text; ///< of the refusal
-    int rank = 0;     ///< whom it names
+    int rank = 0;     ///< the rank that the refusal names
     Index index = 0;
     float value = 0.0F;
-    /// damage: what was done to which file, and `kind` says what the ranks took it for: whole (taken), or
-    /// damaged (refused). Empty if there was no file, and nothing was to be restored.
+    /// damage: what was done to which file; `kind` tells whether the ranks accepted the checkpoint (taken)
+    /// or not (refused). Empty if there was no file, and so nothing to restore.
     std::string damaged;
     distributed::Bytes sent{}; ///< in this action, counted outside the implementation
     distributed::CountingCommunicator::Counts exchanges{};
@@ -182,17 +182,17 @@ struct Snapshot {
     std::vector<Outcome> outcomes;
 };
 
-/// All that could be seen of a run, from all ranks.
+/// The recording of a run, from all ranks.
 struct History {
-    std::vector<Snapshot> after;                   ///< each action
+    std::vector<Snapshot> after;                   ///< by action
     std::vector<std::vector<std::uint8_t>> coming; ///< at the end, one per rank
     std::string
         error; ///< empty, or why the run ended before its end: a crash of a rank, a hang, another error
-    bool fault_came = false;        ///< that of an action
-    std::vector<std::string> ended; ///< by rank: the error that ended it; empty of one that came to its end
+    bool fault_came = false;        ///< an action's fault took place
+    std::vector<std::string> ended; ///< by rank: the error that ended it; empty if it completed
 };
 
-/// What there is to see of an implementation beside its parameters. What it does not show is empty in a
+/// The state that an implementation shows beside its parameters. What it does not show is empty in a
 /// history, and not compared.
 struct Shows {
     bool moment = true;
@@ -203,26 +203,26 @@ struct Shows {
     [[nodiscard]] bool all() const { return moment && residual && mask && next_mask; }
 };
 
-/// What whoever says nothing of it is asked at most.
+/// The limit for implementations that do not set one.
 constexpr Index usual_parameters = 200'000;
 
 using gate::Live;
 using gate::sum_of;
 
-/// Whatever can be put through a scenario.
+/// Any implementation that can run a scenario.
 class Implementation : public gate::Implementation {
   public:
     [[nodiscard]] virtual Shows shows() const { return {}; }
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
-    /// Of the cases that are tried in every run: larger ones would take it too long.
+    /// The limit for standing cases: larger ones take it too long.
     [[nodiscard]] virtual Index most_parameters() const { return usual_parameters; }
-    /// Whether gradients come in parts and buckets, such as are none among them (Action::miscut).
+    /// Whether gradients come in parts and buckets, some of them invalid (Action::miscut).
     [[nodiscard]] virtual bool takes_parts() const { return false; }
-    /// Whether it can be given scenarios with an odd rank, or with what is not finite.
+    /// Whether scenarios may have an odd rank, or parameters that are not finite.
     [[nodiscard]] virtual bool compares_starts() const { return false; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
-    /// From the setup's parameters until `live` ends it. Throws what a rank throws, and std::runtime_error
-    /// where a step is refused or halts.
+    /// Trains from the setup's parameters until `live` ends. Throws what a rank throws, and
+    /// std::runtime_error if a step is refused or halts.
     virtual void train(const Setup& setup, Live& live) const;
 };
 

@@ -1,3 +1,4 @@
+// The implementations of SCAPE and AdamS that this build has, and the interface for others.
 #pragma once
 
 #include <functional>
@@ -16,16 +17,16 @@ using gate::Group;
 using gate::make_thread_group;
 using gate::scratch_folder;
 
-/// Section 4 by the reference, all ranks in lockstep. Given to the gate as one of the implementations, and
-/// what the others are compared with.
+/// Section 4 by the reference, all ranks in lockstep. The gate tests it like the others, and compares them
+/// with it.
 [[nodiscard]] std::shared_ptr<const Implementation> reference_implementation();
 
-/// A rank whose data stands elsewhere than in the host's memory, with a communicator for that.
+/// A rank whose data is not in the host's memory, with a communicator for it.
 class Place {
   public:
     virtual ~Place() = default;
     [[nodiscard]] virtual distributed::Communicator& communicator() = 0;
-    /// `counted` is that communicator, under the gate's eyes.
+    /// `counted` is that communicator with the gate's counters.
     [[nodiscard]] virtual std::unique_ptr<Candidate> make(const Setup& setup,
                                                           distributed::Communicator& counted) = 0;
 };
@@ -40,46 +41,47 @@ struct Ranked {
     std::vector<std::string> variants{"default"};
     MakeCandidate make{};
     MakePlace place{}; ///< in place of `make`
-    /// Why it cannot be run here, or empty.
+    /// Why it is unavailable here, or empty.
     std::string unavailable{};
-    /// The most ranks that it has room for here.
+    /// The most ranks for which there is room here.
     int most_workers = std::numeric_limits<int>::max();
-    /// What its figures and bits may depend on: devices, libraries.
+    /// The devices and libraries on which its figures and bits may depend.
     std::string runs_on{};
-    /// What it cannot be asked, and why: {{"restart", "no checkpoints yet"}}. Skipped, never failed;
-    /// without "restart" the state machine's scripts come without restarts.
+    /// Features that it lacks, and why: {{"restart", "no checkpoints yet"}}. It is skipped, never failed;
+    /// without "restart" the state machine's scripts have no restarts.
     gate::LeftOut left_out{};
-    /// Which of the others it shares all but a detail with, the order of its sums, say.
+    /// The name of another implementation that differs from it by a detail only, such as the order of its
+    /// sums.
     std::string like{};
-    /// Whether its candidates have accumulate() and bucket(). Where not, gradients come at once, and the
+    /// Whether its candidates have accumulate() and bucket(). Otherwise gradients come at once, and the
     /// properties of parts are skipped.
     bool takes_parts = false;
-    /// Whether they take payloads of bf16 and e5m2 (section 21). Where not, cases come with fp32.
+    /// Whether they take payloads of bf16 and e5m2 (section 21). Otherwise cases have fp32.
     bool rounds_payloads = false;
-    /// Whether they add in groups (section 32). Where not, cases come without.
+    /// Whether they add in groups (section 32). Otherwise cases have none.
     bool adds_groups = false;
-    /// Whether its ranks compare what each was given, and none begins where that differs or cannot be
-    /// (section 8.14). Where not, nobody gives them such.
+    /// Whether its ranks compare what they were given, and do not begin if that differs or is impossible
+    /// (section 8.14). Otherwise they are not given such input.
     bool compares_starts = false;
-    /// Whether its candidates have begin_at(). Where not, what only such a state shows is skipped.
+    /// Whether its candidates have begin_at(). Otherwise properties that need such a state are skipped.
     bool takes_states = false;
-    /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,
+    /// Whether all checkpoints of a run may go to one folder, with leftovers of others in it. Otherwise
     /// each has an empty one.
     bool shares_folders = false;
-    /// Of the cases that are tried in every run. More than is usual takes optimized code seconds, and the
-    /// reference beside it.
+    /// The limit for standing cases. Above the usual limit optimized code takes seconds, and so does the
+    /// reference.
     Index most_parameters = usual_parameters;
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);
 
-/// A program of any language, a process a rank (docs/program-protocol.md). Throws truestep::Error or
+/// A program of any language, one process per rank (docs/program-protocol.md). Throws truestep::Error or
 /// gate::ProgramFailed if it cannot be started.
 [[nodiscard]] std::shared_ptr<const Implementation>
 program_implementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group);
 
-/// All that this build has, over the group's ranks; the reference needs none and comes first where the
-/// group is of threads. Those who know more implementations add to the list.
+/// All implementations of this build, over the group's ranks. The reference needs no ranks, and comes first
+/// if the group consists of threads. Callers may append others.
 [[nodiscard]] std::vector<std::shared_ptr<const Implementation>>
 all_implementations(const std::shared_ptr<const Group>& group);
 

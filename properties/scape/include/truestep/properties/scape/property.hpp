@@ -1,3 +1,4 @@
+// Properties of SCAPE, and the judging of a case.
 #pragma once
 
 #include <deque>
@@ -20,14 +21,14 @@
 
 namespace truestep::properties::scape {
 
-/// What a run was put through, and what came of it.
+/// A recorded run: its scenario and what came of it.
 struct Ran {
     Scenario scenario;
     History history;
-    View start; ///< what every rank has before the first step
+    View start; ///< the state of every rank before the first step
 };
 
-/// A property does not hold.
+/// Thrown if a property does not hold.
 class Violation : public std::runtime_error {
   public:
     explicit Violation(const std::string& text) : std::runtime_error(text) {}
@@ -41,7 +42,7 @@ class Violation : public std::runtime_error {
 
 using gate::Counts;
 
-/// One case put to one implementation: runs it, compares, and remembers what kind of case it was.
+/// One case put to one implementation: runs it, compares, and records the kinds of the case.
 class Trial {
   public:
     Trial(const Implementation& implementation, Case run)
@@ -54,11 +55,11 @@ class Trial {
     [[nodiscard]] Scenario steps() const { return steps(run_, run_.steps); }
     [[nodiscard]] Scenario steps(const Case& run, Index count) const;
 
-    /// Puts the implementation through it. A run that did not come to its end violates whatever is asked.
+    /// Runs the implementation. A run that did not complete is a violation of any property.
     const History& operator()(Scenario scenario);
     /// The same, but steps may be refused or halted.
     const History& tolerant(Scenario scenario);
-    /// The same, and it need not come to its end.
+    /// The same, and the run need not complete.
     const History& failing(Scenario scenario);
 
     void classify(bool is, const std::string& kind) {
@@ -66,13 +67,13 @@ class Trial {
             kinds_.insert(kind);
     }
 
-    /// It showed only now that the property says nothing about the implementation, and why.
+    /// For reasons that show only in the run: the property says nothing about this implementation.
     void says_nothing(const std::string& why) { classify(true, std::string(gate::nothing_said) + why); }
 
-    /// What is compared from here on is what the last run showed after this action.
+    /// From here on the comparisons are about the last run after this action.
     void looks_at(std::size_t action) { action_ = action; }
 
-    // Comparisons, that throw Violation.
+    // Comparisons, which throw Violation.
     void expect(bool holds, const std::string& otherwise) const;
     void expect_at(bool holds, Index step, Index coordinate, const std::string& otherwise,
                    int rank = -1) const;
@@ -94,33 +95,32 @@ class Trial {
 
     Case run_;
     const Implementation& implementation_;
-    std::deque<Ran> runs_; ///< whose places stay
+    std::deque<Ran> runs_; ///< a deque, since references to its elements are kept
     std::set<std::string> kinds_;
     Counts counts_;
     std::optional<std::size_t> action_;
 };
 
-/// What must always hold.
+/// A statement that must hold in every case.
 struct Property {
-    int number = 0;   ///< of section 8; 0: the reference says so
+    int number = 0;   ///< in section 8; 0: a comparison with the reference
     std::string name; ///< "mask.order"
     std::string says; ///< one sentence
     std::function<rc::Gen<Case>()> cases;
     std::function<void(Trial&)> holds; ///< throws Violation
-    /// Kinds of cases that must not be rarer than so many of a hundred, or the property has seen too
-    /// little.
+    /// The least percentage of cases of a kind; below it the property has been tried too little.
     std::map<std::string, int> at_least;
-    /// Why it says nothing about an implementation; empty where it does.
+    /// Why it does not apply to an implementation; empty if it does.
     std::function<std::string(const Implementation&)> skipped = [](const Implementation&) {
         return std::string();
     };
-    /// What it needs of a case, whatever was drawn or asked for.
+    /// Changes a case to one that it can judge.
     std::function<void(Case&)> needs = [](Case&) {};
-    /// Cases that are tried whatever was drawn, larger than that.
+    /// Larger cases that are tried beside the drawn ones.
     std::vector<Case> also{};
 };
 
-/// All of them, in the order in which they are told and tried.
+/// All properties, in the order in which they are tried and reported.
 [[nodiscard]] const std::vector<Property>& all_properties();
 
 /// A case in which a property does not hold.
@@ -130,7 +130,7 @@ struct Counterexample {
     std::deque<Ran> runs;
 };
 
-/// One case put to one implementation, judged, in the gate's terms.
+/// The gate's judgement of one case with one implementation.
 [[nodiscard]] gate::Judged judged(const Implementation& implementation, const Property& property,
                                   const Case& run);
 

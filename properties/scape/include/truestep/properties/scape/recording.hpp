@@ -1,3 +1,4 @@
+// Recorded runs of SCAPE as traces.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +7,8 @@
 
 namespace truestep::properties::scape {
 
-/// A run as a trace: its steps up to the first restart, with each rank's own copy of what has to be the
-/// same on all ranks. False, and no file, if it has no step that can be told, or none came to its end.
+/// Writes a run as a trace: its steps up to the first restart, with each rank's own copy of what must be
+/// the same on all ranks. Returns false, without a file, if it has no step to record, or none completed.
 bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source);
 
 } // namespace truestep::properties::scape

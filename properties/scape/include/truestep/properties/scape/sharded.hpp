@@ -1,3 +1,4 @@
+// The optimized implementations of SCAPE for the gate.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace truestep::properties::scape {
 truestep_candidate(const Setup& setup, std::unique_ptr<distributed::scape::Backend> backend,
                    distributed::scape::Reduction reduction, distributed::Communicator& communicator);
 
-/// A rank on a stream. Ranks of one process exchange on their streams; processes, through the host.
+/// A rank on a stream. Ranks of one process exchange on their streams; processes exchange through the host.
 template <class Stream>
 class StreamPlace final : public Place {
   public:
@@ -42,10 +43,11 @@ class StreamPlace final : public Place {
     distributed::scape::Reduction reduction_;
 };
 
-/// Those of gpu/scape: the host's form, and the devices' with the reason why they cannot be run here.
+/// The implementations of gpu/scape: the host's form, and the devices' with the reason where they cannot
+/// run here.
 [[nodiscard]] std::vector<Ranked> on_devices(const Group& group);
-/// The same with a bug of gpu/scape/planted, in the host's form or on a device. Its name is the caller's to
-/// give.
+/// One of them with a known bug of gpu/scape/planted, in the host's form or on a device. The caller sets
+/// its name.
 [[nodiscard]] Ranked with_device_bug(const Group& group, int number, bool on_device);
 
 } // namespace truestep::properties::scape

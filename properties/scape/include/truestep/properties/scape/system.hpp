@@ -1,3 +1,4 @@
+// SCAPE and AdamS as a gate::System, and the main function of your own gate for them.
 #pragma once
 
 #include <vector>
@@ -7,14 +8,13 @@
 
 namespace truestep::properties::scape {
 
-/// SCAPE and AdamS as the gate knows a system: cases, settings, properties; nothing put to the test yet.
+/// The system with cases, settings and properties, but without implementations.
 [[nodiscard]] gate::System system_of_properties();
 
-/// With the implementations that stand in `candidates`, over threads or MPI.
+/// The system with the implementations in `candidates`, over threads or MPI.
 [[nodiscard]] gate::System system_with(std::vector<Ranked> candidates);
 
-/// The main function of a gate of your own (truestep/gate/gate_main.hpp) for implementations of SCAPE or
-/// AdamS.
+/// The main function of your own gate (truestep/gate/gate_main.hpp) for implementations of SCAPE or AdamS.
 [[nodiscard]] int gate_main(int count, char** values, std::vector<Ranked> candidates);
 
 } // namespace truestep::properties::scape

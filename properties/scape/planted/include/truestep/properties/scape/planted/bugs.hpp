@@ -1,3 +1,4 @@
+// The known bugs of SCAPE.
 #pragma once
 
 #include <vector>
@@ -6,8 +7,8 @@
 
 namespace truestep::properties::scape::planted {
 
-/// The mistakes of section 10, numbered as there, from 67 on such as have shipped elsewhere, and from 111
-/// on such as the second version of the norm, payloads of 16 bits and damaged checkpoints invite.
+/// The bugs of section 10 with its numbers; from 67 on bugs that have shipped elsewhere, and from 111 on
+/// bugs of later features: the norm's second version, payloads of 16 bits, damaged checkpoints.
 enum class Bug : int {
     none = 0,
     payload_from_own_shard = 1,
@@ -149,17 +150,16 @@ enum class Bug : int {
 
 constexpr int first_of_devices = 55;          ///< up to the first that shipped elsewhere, 67
 constexpr int first_of_device_payloads = 142; ///< and those of payloads there
-/// Whether a number is that of a bug which only code for devices has.
+/// Whether only device code has the bug of this number.
 [[nodiscard]] bool is_of_devices(int number);
 
-/// Its name is in the words of section 10, where it has any.
+/// Its name is section 10's, if it is there.
 using Description = problem::Mistake;
 
-/// All of them, in the order of their numbers: those of section 10, then those that only code for devices
-/// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
-/// those of damaged checkpoints and overflowing payloads, those of ranks in groups, those of means that are
-/// rounded, those of payloads in code for devices, those of what ranks were given, and two
-/// more that shipped elsewhere.
+/// All bugs in the order of their numbers: those of section 10; those of device code, in the host's form
+/// and on a device; those that shipped elsewhere; those of the second edition; those of damaged checkpoints
+/// and overflowing payloads; those of ranks in groups; those of rounded means; those of payloads in device
+/// code; those of what ranks were given; and two more that shipped elsewhere.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace truestep::properties::scape::planted

@@ -1,3 +1,4 @@
+// The search for the known bug that explains a recorded run of SCAPE.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +10,12 @@
 
 namespace truestep::properties::scape::planted {
 
-/// What may be wrong with a recorded run of SCAPE where it first parts from the reference: every planted
-/// mistake is tried on its gradients, and those are named that make the recorded values, bit for bit, with
-/// how many of the wrong ones they explain. One line each, the best first. The run is made from where the
-/// trace begins, so that a mistake that shows late is found, too; of a long one from a recorded state, of a
-/// large one some segments (the last line says so). How much is tried hangs on the sizes alone
-/// (gate::too_large_to_try), never on the time.
+/// Known bugs that explain a recorded run of SCAPE where it first differs from the reference. Every known
+/// bug is tried on the recorded gradients. Those that make the recorded values, bit for bit, are named with
+/// how many of the wrong values they explain: one line each, the best first. The run begins where the trace
+/// does, so that bugs that show late are found; a long run begins at a recorded state, and of a large one
+/// some segments are run (the last line tells). How much is tried depends on the sizes only
+/// (gate::too_large_to_try), never on time.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
                                                  const gate::Parted& parted, gate::Gradients gradients);
 

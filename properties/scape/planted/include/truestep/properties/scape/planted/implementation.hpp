@@ -1,3 +1,4 @@
+// The plain implementation with known bugs, for the gate.
 #pragma once
 
 #include <memory>
@@ -7,8 +8,8 @@
 
 namespace truestep::properties::scape::planted {
 
-/// The plain implementation with planted bug `number` as the gate sees it: "planted-6"; with 0 the clean
-/// one, "plain". `start`: of all its runs. Throws truestep::Error if there is no such bug.
+/// The plain implementation with known bug `number`: "planted-6"; with 0 the clean one, "plain". All of its
+/// runs begin at `start`. Throws truestep::Error if there is no such bug.
 [[nodiscard]] std::shared_ptr<const properties::scape::Implementation>
 implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start = {});
 

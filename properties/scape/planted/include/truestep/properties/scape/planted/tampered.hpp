@@ -7,22 +7,22 @@
 #include <truestep/gate/group.hpp>
 #include <truestep/properties/scape/implementation.hpp>
 
-// Mistakes beside the step: what takes it is right in every bit, and somebody changes its state between
-// two. Whoever checks steps one at a time, each from the state that it was recorded at, finds nothing.
+// Known bugs outside the step: each step is right in every bit, but between two steps the state is changed.
+// A check of single steps, each from its recorded state, finds nothing.
 
 namespace truestep::properties::scape::planted {
 
 enum class Tampering {
     none,
     mask_never_changes, ///< from the step on at which the density has come down
-    residual_clipped,   ///< by its norm, to a hundredth of what a gradient is
-    choices_moved,      ///< what an owner has chosen in its range is set in the next owner's
+    residual_clipped,   ///< by its norm, to a hundredth of a gradient's
+    choices_moved,      ///< an owner's choices are set in the next owner's range
 };
 
 struct Tampered {
     Tampering how;
     std::string name;  ///< "tampered-mask"
-    std::string words; ///< of the mistake
+    std::string words; ///< describe the bug
 };
 [[nodiscard]] const std::vector<Tampered>& all_tampered();
 
