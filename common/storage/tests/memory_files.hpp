@@ -46,7 +46,7 @@ class State {
     [[nodiscard]] std::error_code apply(const Operation& operation);
 
     [[nodiscard]] FileKind kind(const Path& path) const;
-    [[nodiscard]] const std::string* contents(const Path& path) const; ///< null if it is no file
+    [[nodiscard]] const std::string* contents(const Path& path) const; ///< null unless it is a file
     [[nodiscard]] std::optional<std::vector<std::string>> list(const Path& path) const;
     [[nodiscard]] Tree seen() const; ///< what programs see now, and what a killed process leaves
 

@@ -96,7 +96,7 @@ void remove_abandoned_folders(const FileSystem::Path& parent, const std::string&
 [[nodiscard]] std::size_t write_all(OutputFile& file, std::span<const std::byte> bytes,
                                     std::error_code& error);
 
-/// Removes a path with its contents. A missing path is no error.
+/// Removes a path with its contents. A missing path is not an error.
 [[nodiscard]] std::error_code remove_all(FileSystem& files, const FileSystem::Path& path);
 
 /// Throws Error, "PATH: WHAT: the system's words; ADVICE", if there is an error.
