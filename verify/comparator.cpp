@@ -17,7 +17,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// The floats in their order, as whole numbers: -0 right below +0.
+/// The position of a float in the order of all floats, as a whole number: -0 right below +0.
 std::int64_t place(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto magnitude = static_cast<std::int64_t>(bits & 0x7fff'ffffU);
@@ -146,7 +146,7 @@ Comparison compare(std::span<const double> expected, std::span<const double> lim
     for (std::size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {
         const auto rounded = static_cast<float>(expected[i]);
         const double distance = difference(expected[i], static_cast<double>(actual[i]));
-        // A limit that is no number, or a value that is none, proves nothing: it fails.
+        // A non-finite limit or value proves nothing: it fails.
         const double limit = std::isfinite(expected[i]) && std::isfinite(actual[i]) ? limits[i] : -1.0;
         gatherer.add({static_cast<Index>(i), rounded, actual[i], ulp_distance(rounded, actual[i]), distance,
                       limit, false},

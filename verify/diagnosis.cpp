@@ -11,7 +11,8 @@ namespace truestep::verify {
 
 namespace {
 
-/// The verdict at the level whose bounds hold for the run's arithmetic. None: that level is not available.
+/// The verdict at the level whose bounds hold for the run's arithmetic, or nothing if that level is
+/// not available.
 std::optional<TraceVerdict> at_bounds(const Traces& traces, const TraceVerdict& verdict,
                                       VerifyOptions options) {
     options.level = verdict.keeps_bf16 ? Level::bf16() : Level::rel();
@@ -19,12 +20,13 @@ std::optional<TraceVerdict> at_bounds(const Traces& traces, const TraceVerdict& 
     options.progress = VerifyOptions().progress;
     try {
         return traces.verify(verdict.path, options);
-    } catch (const std::exception&) { // a guess must not cost the verdict
+    } catch (const std::exception&) { // a guess must not prevent the verdict
         return std::nullopt;
     }
 }
 
-/// Where a run that is wrong at both levels first parts from the reference, if it is not at one place.
+/// The places where a run that is wrong at both levels first differs from the reference, if they
+/// are not the same.
 std::string parts_at(const TraceVerdict& bounded, const TraceVerdict& exact) {
     const Divergence& first = *bounded.first;
     if (first.step == exact.first->step && first.phase == exact.first->phase &&

@@ -80,7 +80,7 @@ void diff_all_series(const Reader& a, const Reader& b, std::vector<std::string>&
             diff_series(series.name, a.series_f32(series.name), b.series_f32(series.name), lines);
 }
 
-/// Compares the steps that both traces have.
+/// Compares the steps that both traces hold.
 class StepDiff {
   public:
     StepDiff(const Reader& a, const Reader& b, TraceDifference& into) : a_(a), b_(b), into_(into) {}
@@ -104,7 +104,7 @@ class StepDiff {
         return kind.per_rank ? a_.schema().workers : 1;
     }
 
-    /// What only one of them has is a difference of their settings.
+    /// Skips an input that only one trace has: that is a difference of their settings.
     void compare_input(const trace::Kind& kind, Index step, int rank) {
         if (!a_.schema().has_input(kind, step, rank) || !b_.schema().has_input(kind, step, rank))
             return;
@@ -129,7 +129,8 @@ class StepDiff {
             compare(*of_a, *of_b, Level::exact()));
     }
 
-    /// Copies beside copies where both traces hold them; else what stands for all ranks in each.
+    /// Compares copies with copies if both traces hold them; otherwise the values that represent
+    /// all ranks in each.
     template <class Element>
     void compare_replicas(const trace::Result& result, Index step, const trace::Replicated<Element>& of_a,
                           const trace::Replicated<Element>& of_b) {
@@ -171,7 +172,7 @@ class StepDiff {
                 divergence(step, result.phase, std::string(result.kind.name), rank, std::move(comparison));
     }
 
-    /// What only one of the two holds is not compared, and is said once for each kind.
+    /// Notes, once for each kind, that a result held by only one trace is not compared.
     void note_absent(const std::string& what, bool in_a, bool in_b) {
         if (in_a == in_b)
             return;

@@ -6,11 +6,11 @@ namespace truestep::verify {
 
 void KnownMistakes::add(Tally& tally, int rank, double recorded, Limited right, Limited made) {
     if (!std::isfinite(right.value) || !std::isfinite(right.limit))
-        return; // nothing could be wrong here
+        return; // these values cannot be wrong
     const double from_right = std::abs(recorded - right.value);
     const double from_made = std::abs(recorded - made.value);
     const bool wrong = !(from_right <= right.limit);
-    // Two limits may overlap: what explains a value is clearly the nearer one.
+    // If the two limits overlap, the clearly nearer one explains a value.
     const bool explained =
         wrong && std::isfinite(made.limit) && from_made <= made.limit && from_made < 0.5 * from_right;
     const bool spoilt = !wrong && !(from_made <= made.limit);

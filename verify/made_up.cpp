@@ -10,8 +10,8 @@
 namespace truestep::verify {
 
 void check_room(const std::filesystem::path& output, int workers, Index size, Index steps) {
-    // Of a worker a gradient, its parameters or its residual; of a step its place in the file's header. And
-    // each step's gradients are written.
+    // A worker needs a gradient, parameters or residual; a step needs an entry in the file's
+    // header, and its gradients are written.
     constexpr double least_of_a_header_entry = 60.0;
     const double of_a_worker = 4.0 * static_cast<double>(size);
     const double steps_of_all = static_cast<double>(steps) * workers;

@@ -43,7 +43,7 @@ bool has_same_results(const Prints& a, const Prints& b) {
                               });
 }
 
-/// Both were written by one program, or nothing can be said.
+/// Both must come from one program, or they cannot be compared.
 void expect_one_run(const Prints& first, const Prints& other) {
     const auto refuse = [&](const std::string& what) {
         throw Error(other.path.string() + ": its " + what + " not those of " + first.path.string() +
@@ -61,7 +61,7 @@ void expect_one_run(const Prints& first, const Prints& other) {
                    std::to_string(first.steps[i].step) + ") are");
 }
 
-/// What a number of ranks hold of one step, beside each other or beside another run's.
+/// Compares the fingerprints of several ranks in one step, with each other or with another run's.
 class StepComparison {
   public:
     StepComparison(const Prints& names, Index step, Index after) : names_(names) {
@@ -69,7 +69,7 @@ class StepComparison {
         difference_.after = after;
     }
 
-    /// `who` differs of each tensor, a list of ranks, empty where none.
+    /// `who` returns, for each tensor, the list of ranks that differ, which may be empty.
     template <class Who>
     void add(std::size_t result, const Who& who) {
         PrintsDifference::Share share{names_.results[result].name, 0, 0};
@@ -140,7 +140,7 @@ void compare_ranks(const PrintsOfRun& run, PrintsVerdict& verdict) {
     }
 }
 
-/// Two files of two runs, of one rank.
+/// One rank's files of two runs.
 struct RankPrints {
     const Prints& a;
     const Prints& b;
@@ -164,7 +164,7 @@ std::vector<RankPrints> pairs(const PrintsOfRun& run, const PrintsOfRun& other, 
     return all;
 }
 
-/// Which result of b is each of a; what only one has is told.
+/// For each result of a, the same one of b; notes those that only one of them has.
 std::vector<std::optional<std::size_t>> common_results(const Prints& a, const Prints& b, bool same_workers,
                                                        PrintsVerdict& verdict) {
     std::vector<std::optional<std::size_t>> common;
@@ -172,7 +172,7 @@ std::vector<std::optional<std::size_t>> common_results(const Prints& a, const Pr
     bool any = false;
     for (const Prints::Result& result : a.results) {
         const auto found = std::ranges::find(b.results, result.name, &Prints::Result::name);
-        // With other numbers of ranks only what all of them share can be the same.
+        // With different numbers of ranks only results that all ranks share can be the same.
         const bool comparable = found != b.results.end() && (same_workers || (result.same && found->same));
         common.push_back(comparable ? std::optional(static_cast<std::size_t>(found - b.results.begin()))
                                     : std::nullopt);
@@ -271,7 +271,8 @@ std::string difference_text(const PrintsDifference& difference) {
     return text;
 }
 
-/// Of a run that was looked at every so manieth step all those in which it can have happened.
+/// The next command: it records all steps in which the difference may have arisen, if only some
+/// steps were recorded.
 std::string next_text(const PrintsDifference& first) {
     const Index steps = first.step - first.after;
     return "  next     run it again and record " +

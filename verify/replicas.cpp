@@ -86,8 +86,8 @@ Finding judge_fingerprints(const std::vector<std::uint64_t>& fingerprints,
                            const std::optional<ReferenceFingerprint>& reference,
                            const std::optional<std::uint64_t>& recorded, bool has_copies) {
     const std::vector<int> odd = odd_ones(fingerprints);
-    // The reference knows who is wrong. Without it the majority does, and where all agree, the vector that
-    // they claim to be of.
+    // The reference knows which rank is wrong. Without it the majority decides, and if all agree,
+    // the recorded vector that they claim to represent.
     std::vector<int> wrong = odd;
     std::string note = odd.empty() ? "" : "by the fingerprints " + ranks_text(odd) + " not what most hold";
     if (reference) {

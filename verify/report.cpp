@@ -181,12 +181,13 @@ nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
         return page;
     }
     const Divergence& divergence = *verdict.first;
-    // As docs/results.md has a failure of the gate: the pages draw it in the same way.
+    // The format of docs/results.md for a failure of the gate, so that pages draw both in the same
+    // way.
     ordered_json first = page["first_divergence"];
     first["words"] = page["words"];
     if (first["rank"].is_null())
         first["rank"] = Divergence::all_ranks;
-    // With as few digits as tell one float from the next.
+    // With as few digits as distinguish one float from the next.
     const auto shown = [](const Pair& pair) {
         ordered_json json = json_pair(pair);
         json["expected"] = shortest(pair.expected);

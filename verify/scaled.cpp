@@ -8,7 +8,7 @@ namespace truestep::verify {
 
 namespace {
 
-/// How much more than its uncertainty a factor has to change a value for it to tell.
+/// A factor must change a value by this many times its uncertainty to count.
 constexpr double plainly = 8.0;
 constexpr double last_place = 0x1p-23; ///< of a float, as a share of its value at most
 
@@ -21,12 +21,13 @@ Index count(std::size_t size, const std::vector<bool>& wrong, const Tells& tells
 }
 
 bool is_times(float factor, float value, float given) {
-    // Whoever divides before we multiply rounds elsewhere: 3 * (x / 3) is not always x.
+    // An implementation that divides before we multiply rounds elsewhere: 3 * (x / 3) is not always
+    // x.
     return std::isnormal(value) && std::isnormal(given) &&
            (value * factor == given || given / factor == value);
 }
 
-/// `rounding`: of what is given and of the value, beside its limit.
+/// `rounding` is the error of the given value and of the expected one, beside its limit.
 bool is_near(double factor, double value, double limit, double rounding, double given) {
     const double uncertain = factor * limit + rounding;
     return std::isfinite(limit) && std::abs(given - factor * value) <= uncertain &&

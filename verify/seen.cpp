@@ -25,7 +25,7 @@ DifferenceMap::DifferenceMap(std::string phase, std::string result, Index steps,
 }
 
 void DifferenceMap::add(Index step, const Comparison& comparison, bool again) {
-    // Fingerprints are of a whole vector: nothing is known of a tensor.
+    // Fingerprints cover a whole vector: nothing is known of a tensor.
     if (comparison.expected_size == 0)
         return;
     const Index column = (step - 1) * columns_ / steps_;
@@ -34,7 +34,7 @@ void DifferenceMap::add(Index step, const Comparison& comparison, bool again) {
         const Row& row = rows_[i];
         Cell& cell = cells_[(i * static_cast<std::size_t>(columns_)) + static_cast<std::size_t>(column)];
         cell.compared += again || comparison.compared == 0 ? 0 : row.end - row.begin;
-        // Bits beyond the last coordinate are told with it.
+        // Bits beyond the last coordinate count for its tensor.
         const Index end = i + 1 == rows_.size() ? known : std::min(row.end, known);
         if (row.begin < end)
             cell.wrong +=

@@ -37,7 +37,7 @@ Divergence* VerdictBuilder::add(std::string_view result, const Finding& finding)
     const Comparison& comparison = finding.comparison;
     Row& row = *std::ranges::find(verdict.rows, result, &Row::result);
     row.mismatched += comparison.mismatched;
-    // Beside another rank's copy nothing new is compared, and no limit is used up.
+    // A comparison with another rank's copy adds no values, and uses no limit.
     if (!finding.between_ranks) {
         row.compared += comparison.compared;
         row.unbounded += comparison.unbounded;
@@ -73,11 +73,11 @@ Status VerdictBuilder::status() const {
     Row all;
     bool proves = true;
     for (const Row& row : verdict.rows) {
-        // Where hardly any value had a bound, nothing was compared.
+        // If hardly any value had a bound, nothing was compared.
         proves = proves && row.unbounded <= row.compared;
         all.mismatched += row.mismatched;
         if (&row == &verdict.rows.front())
-            continue; // the outcome of a step is no datum
+            continue; // the outcome of a step is not data
         all.compared += row.compared;
         all.nonzero += row.eligible > 0 ? row.nonzero : 0;
         all.eligible += row.eligible;

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<DataClass, std::string_view>, 8> names{{
     {DataClass::limit, "limit"},
 }};
 
-/// What a number is drawn for, so that no two draws share their bits.
+/// The purpose of a draw. No two purposes share their bits.
 enum class Stream : std::uint64_t { shared, own, scale, zero, parameter };
 
 constexpr int no_rank = -1;
@@ -69,7 +69,7 @@ float scaled(int value, int exponent) {
     return static_cast<float>(value * power);
 }
 
-/// What a rank's gradient of a step is made from.
+/// The streams from which a rank's gradient of one step is made.
 struct Streams {
     Draws shared;
     Draws own;

@@ -64,7 +64,7 @@ Layout Layout::part(const std::vector<Range>& ranges) const {
             const std::size_t tensor = tensor_at(at);
             const Index end = std::min(range.end, this->end(tensor));
             const Index in_tensor = at - begin(tensor) + (places_.empty() ? 0 : places_[tensor].in_tensor);
-            // What goes on where the range before ended is no stretch of its own.
+            // A range that continues the one before extends its stretch.
             if (!tensors.empty() && tensors.back().name == tensors_[tensor].name &&
                 places.back().in_tensor + tensors.back().size == in_tensor) {
                 tensors.back().size += end - at;
@@ -86,8 +86,7 @@ Index Layout::place(Index index) const {
 }
 
 std::size_t Layout::tensor_at(Index index) const {
-    // The last tensor that begins at or before the coordinate: tensors of size 0 before it are stepped
-    // over.
+    // The last tensor that begins at or before the coordinate; this skips empty tensors before it.
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), index);
     return static_cast<std::size_t>(std::distance(begins_.begin(), after)) - 1;
 }

@@ -130,7 +130,7 @@ template Payload parse<Payload>(std::string_view);
 template PartitionRule parse<PartitionRule>(std::string_view);
 
 void check(const HyperParameters& settings) {
-    // Written so that a NaN is refused too.
+    // The comparisons also refuse a NaN.
     check_range("beta1", settings.beta1, settings.beta1 >= 0.0 && settings.beta1 < 1.0, "in [0, 1)");
     check_range("beta2", settings.beta2, settings.beta2 >= 0.0 && settings.beta2 < 1.0, "in [0, 1)");
     check_range("epsilon", settings.epsilon,

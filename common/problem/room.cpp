@@ -21,7 +21,8 @@ double measured_memory() {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         bytes = std::min(bytes, static_cast<double>(limit.rlim_cur));
-    // Version 2 of control groups and version 1; "max" where there is no limit, which is no number.
+    // Version 2 of control groups, then version 1. Without a limit the file says "max", which is
+    // not a number.
     for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
         std::ifstream text(file);
         double most = 0.0;

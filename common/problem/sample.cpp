@@ -20,7 +20,7 @@ std::string began(const std::string& text) {
 /// Each tensor's first choice comes before any tensor's second, so that few tensors are left out.
 Sample drawn(const Problem& problem, double share, std::uint64_t seed) {
     struct Candidate {
-        std::size_t turn; ///< among those of its tensor
+        std::size_t turn; ///< its position among the choices of its tensor
         std::uint64_t drawn;
         std::size_t segment;
     };

@@ -23,7 +23,7 @@ std::error_code error_of(int result) {
     return result == 0 ? std::error_code() : last_error();
 }
 
-/// What a signal has interrupted is done again.
+/// Repeats a call that a signal has interrupted.
 template <class Call>
 auto again(const Call& call) {
     auto result = call();
@@ -85,7 +85,7 @@ class DiskOutput : public OutputFile {
     [[nodiscard]] std::size_t write(std::span<const std::byte> bytes, std::error_code& error) override {
         const ssize_t count = again([&] { return ::write(file_.number(), bytes.data(), bytes.size()); });
         error = count < 0 ? last_error() : std::error_code();
-        // Nothing written and no reason given would be tried for ever.
+        // A write of nothing without a reason would be repeated for ever.
         if (count == 0 && !bytes.empty())
             error = std::make_error_code(std::errc::io_error);
         return count < 0 ? 0 : static_cast<std::size_t>(count);
@@ -115,8 +115,8 @@ class Disk : public FileSystem {
         constexpr int most_links = 40; // Linux follows as many
         Path at = path;
         std::error_code error;
-        // One by one: the last may lead to nothing yet, and one into /proc stands for an open file, which
-        // need not have a name.
+        // Follows links one by one: the last may lead to nothing yet, and one into /proc represents
+        // an open file, which need not have a name.
         for (int links = 0; links <= most_links; ++links) {
             const Path folder = fs::canonical(at.has_parent_path() ? at.parent_path() : ".", error);
             const fs::file_status there = fs::symlink_status(at, error);
@@ -151,7 +151,7 @@ class Disk : public FileSystem {
     }
 
     [[nodiscard]] std::unique_ptr<OutputFile> create(const Path& path, std::error_code& error) override {
-        constexpr mode_t everybody = 0666; // less what the process's mask takes away
+        constexpr mode_t everybody = 0666; // less the process's mask
         const int descriptor = again(
             [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody); });
         error = descriptor < 0 ? last_error() : std::error_code();
@@ -186,13 +186,13 @@ class Disk : public FileSystem {
 } // namespace
 
 std::string make_scratch_folder(const FileSystem::Path& parent, const std::string& name) {
-    // Before it has its lock, another process may take it for abandoned.
+    // Until it holds its lock, another process may take the folder for abandoned.
     for (int attempt = 0; attempt < 100; ++attempt) {
         std::string path = (parent / (name + "-XXXXXX")).string();
         if (mkdtemp(path.data()) == nullptr)
             return {};
         const int held = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); // until the process ends
-        if (held >= 0) // where there are no locks, nobody takes one for abandoned either
+        if (held >= 0) // without locks no process takes a folder for abandoned
             static_cast<void>(again([&] { return ::flock(held, LOCK_EX); }));
         if (access(path.c_str(), F_OK) == 0)
             return path;

@@ -15,7 +15,7 @@ std::error_code remove_all(FileSystem& files, const FileSystem::Path& path) {
     std::error_code error = files.remove(path);
     if (error == std::errc::no_such_file_or_directory)
         return {};
-    // POSIX leaves a system the choice.
+    // POSIX allows either error.
     if (error != std::errc::directory_not_empty && error != std::errc::file_exists)
         return error;
     error.clear();
@@ -42,8 +42,8 @@ void make_lasting_folder(FileSystem& files, const FileSystem::Path& folder) {
     }
     if (files.kind(folder) != FileKind::folder)
         throw Error(folder.string() + ": it is not a folder; give one that can be written");
-    // Even one that was there may be of a process that ended before this; one whose parent may not be read
-    // is nothing that was made here.
+    // Even a folder that was there may be of a process that ended before this point. A parent that
+    // may not be read belongs to no folder made here.
     const FileSystem::Path parent = folder / "..";
     if (const std::error_code error = files.sync_folder(parent);
         missing || error != std::errc::permission_denied)

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the reader and the writer of safetensors files share: the format's sizes and names, and the words of
-// messages.
+// Shared by the reader and the writer of safetensors files: sizes and names of the format, and
+// words for messages.
 
 #include <array>
 #include <cstdint>
@@ -42,7 +42,7 @@ constexpr std::array<DataTypeRow, 13> data_types{{{"BOOL", 1},
                                                   {"I64", 8},
                                                   {"F64", 8}}};
 
-/// Printable ASCII whatever the bytes are, cut at the limit: a message is one line, and names come from
+/// Printable ASCII for any bytes, cut at the limit: a message is one line, and names come from
 /// files.
 std::string shown(const std::string& text, std::size_t limit = 160);
 std::string in_quotes(std::string_view text);
@@ -53,7 +53,7 @@ std::string range_text(std::uint64_t begin, std::uint64_t end);
 [[noreturn]] void fail(const std::filesystem::path& path, std::uint64_t offset, const std::string& wrong,
                        const std::string& expected);
 
-/// Nothing if the size is greater than greatest_integer.
+/// Nothing if the size exceeds greatest_integer.
 std::optional<std::uint64_t> byte_count(DataType type, const std::vector<std::uint64_t>& shape);
 
 } // namespace truestep::storage

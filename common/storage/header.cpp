@@ -14,7 +14,8 @@ namespace truestep::storage {
 
 namespace {
 
-/// Counts what the parser has consumed, which the parser does not tell its SAX handler.
+/// Counts the characters that the parser has consumed, because the parser does not report it to its
+/// SAX handler.
 class CountingIterator {
   public:
     using iterator_category = std::input_iterator_tag;
@@ -37,8 +38,8 @@ class CountingIterator {
     std::size_t* count_;
 };
 
-/// Reads the JSON header in one pass. Every container has its place below, so nesting deeper than the
-/// format has is refused where it begins.
+/// Reads the JSON header in one pass. Each container of the format has its place below, so deeper
+/// nesting is refused where it begins.
 class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
   public:
     HeaderReader(const std::filesystem::path& path, std::string text, std::uint64_t data_size)
@@ -74,8 +75,8 @@ class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
         fail(path_, entry_.header_offset, tensor(entry_.name) + wrong, expected);
     }
 
-    /// The parser's error text spells each tab and newline in eight bytes; as spaces they cannot multiply
-    /// the memory. It also takes a NUL for the end of the text.
+    /// The parser's error text spells each tab and newline in eight bytes; as spaces they do not
+    /// multiply the memory. The parser also takes a NUL for the end of the text.
     void blank_whitespace() {
         bool in_string = false;
         for (std::size_t position = 0; position < text_.size(); ++position) {
@@ -94,8 +95,8 @@ class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
         }
     }
 
-    /// Between two tokens that are reported lie only spaces, commas and colons. A number's end shows only
-    /// by the character after it, which is then consumed too.
+    /// Between two reported tokens lie only spaces, commas and colons. A number ends only at the
+    /// character after it, which the parser then consumes too.
     void next_token(std::size_t consumed_after = 0) {
         token_begin_ = text_.find_first_not_of(" ,:", token_end_);
         token_end_ = consumed_ - consumed_after;
@@ -103,7 +104,7 @@ class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
 
     bool refuse_token() const { refuse(shown(text_.substr(token_begin_, token_end_ - token_begin_))); }
 
-    /// Says what a value of the wrong type is, and what it should be, from where it stands.
+    /// Reports a value of the wrong type, and the type that its place requires.
     [[noreturn]] void refuse(const std::string& found) const {
         constexpr const char* integer_text = "from 0 to 2^63 - 1";
         if (place_ == Place::header && value_place_ == Place::metadata) {
@@ -243,13 +244,13 @@ class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
         return true;
     }
 
-    // The parser reports here what has a sign, -0 too.
+    // The parser reports here every signed number, -0 too.
     bool number_integer(std::int64_t /*value*/) override {
         next_token(1);
         return refuse_token();
     }
 
-    // And here a fraction, an exponent, or more than 64 bits.
+    // The parser reports here a fraction, an exponent, or more than 64 bits.
     bool number_float(double /*value*/, const std::string& /*text*/) override {
         next_token(1);
         return refuse_token();
@@ -270,11 +271,11 @@ class HeaderReader : private nlohmann::json_sax<nlohmann::json> {
 
     bool parse_error(std::size_t consumed, const std::string& /*token*/,
                      const nlohmann::json::exception& error) override {
-        // A number beyond the greatest double, which is of the wrong type wherever it stands.
+        // A number beyond the greatest double has the wrong type in every place.
         if (error.id == 406) {
             return number_float(0, {});
         }
-        // What stands before is the parser's name for the error, and its line and column.
+        // The parser's text begins with its name for the error, line and column.
         const std::string text = error.what();
         fail_at(consumed - 1,
                 "the header is not valid JSON (" + shown(text.substr(text.find("syntax error "))) + ")",

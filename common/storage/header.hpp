@@ -15,8 +15,8 @@ struct Header {
     std::vector<TensorEntry> tensors; ///< in the order of the text
 };
 
-/// Parses the JSON header of a file whose data section has `data_size` bytes. Each tensor by itself has
-/// been checked then; how they lie beside each other has not.
+/// Parses the JSON header of a file whose data section has `data_size` bytes. It checks each tensor
+/// by itself, but not how they lie beside each other.
 Header read_header(const std::filesystem::path& path, std::string text, std::uint64_t data_size);
 
 } // namespace truestep::storage

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
-/// The tensors, sorted by their data, must follow one another and fill the data section.
+/// Checks that the tensors, sorted by their data, follow one another and fill the data section.
 void check_coverage(const std::filesystem::path& path, const std::vector<TensorEntry>& tensors,
                     std::uint64_t data_offset, std::uint64_t data_size) {
     const auto check_gap = [&](std::uint64_t begin, std::uint64_t end) {

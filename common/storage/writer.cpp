@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
-/// What the writer's text becomes in the header.
+/// The text as JSON for the header.
 std::string encode(const std::filesystem::path& path, std::uint64_t offset, const nlohmann::json& text) {
     try {
         return text.dump();
@@ -46,7 +46,7 @@ SafetensorsWriter::~SafetensorsWriter() {
     if (!finished_) {
         file_.reset();
         if (!destination_.in_place())
-            static_cast<void>(files_.remove(destination_.first)); // it is never taken for the whole
+            static_cast<void>(files_.remove(destination_.first)); // it must not pass for complete
     }
 }
 
@@ -103,7 +103,7 @@ void SafetensorsWriter::finish() {
         fail(path_, written_, tensor(declared_[next_].name) + " was not written",
              "write all declared tensors before finishing");
     }
-    // A failed write may show only now. A name that is there before the data would be one of a torn file
+    // A failed write may show only now. A name that exists before the data would name a torn file
     // after a crash of the machine.
     std::error_code error = file_->sync();
     if (destination_.in_place() && error == std::errc::invalid_argument)
@@ -168,7 +168,7 @@ void SafetensorsWriter::write_bytes(std::span<const std::byte> bytes) {
     std::error_code error;
     written_ += write_all(*file_, bytes, error);
     if (error) {
-        file_.reset(); // it can no longer become right
+        file_.reset(); // it cannot become valid any more
         fail(destination_.first, written_, "cannot be written: " + error.message(),
              "expected enough free space");
     }

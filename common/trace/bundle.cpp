@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using storage::SafetensorsFile;
 using storage::TensorEntry;
 
-/// Of one run but for the rank.
+/// Two files belong to one run if they agree in everything but the rank.
 void check_alike(const SafetensorsFile& first, const SafetensorsFile& other) {
     const auto read = [](const SafetensorsFile& file) {
         auto object = parse_json(config_of(file), begin_of_config_errors(file));
@@ -47,7 +47,7 @@ void check_alike(const SafetensorsFile& first, const SafetensorsFile& other) {
                 "; the ranks of one run have the same settings");
 }
 
-/// What two files hold, piece by piece.
+/// Compares a tensor that two files hold, piece by piece.
 void check_same(const SafetensorsFile& first, const SafetensorsFile& other, const TensorEntry& entry) {
     const TensorEntry& wanted = *first.find(entry.name);
     if (wanted.type != entry.type || wanted.shape != entry.shape)

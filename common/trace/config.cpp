@@ -99,7 +99,7 @@ Error ObjectReader::wrong(const std::string& key, const std::string& wanted) con
 }
 
 json parse_json(const std::string& text, const std::string& what) {
-    // The parser would keep the last of two equal keys; here neither can be trusted.
+    // The parser would keep the last of two equal keys, of which neither can be trusted.
     std::vector<std::set<std::string>> keys;
     const auto watch = [&](int, json::parse_event_t event, json& value) {
         if (event == json::parse_event_t::object_start)
@@ -135,7 +135,7 @@ nlohmann::ordered_json layout_json(const problem::Layout& layout) {
     for (const problem::Tensor& tensor : layout.tensors()) {
         list.push_back(nlohmann::ordered_json{
             {"name", tensor.name}, {"size", tensor.size}, {"always_dense", tensor.always_dense}});
-        if (tensor.param_group != 0) // so that traces from before there were groups keep their bytes
+        if (tensor.param_group != 0) // so that traces from before parameter groups keep their bytes
             list.back()["param_group"] = tensor.param_group;
     }
     return list;

@@ -14,8 +14,8 @@ std::uint64_t bits(std::uint8_t value) {
     return value;
 }
 
-/// A sum, since it takes the parts in any order; the index goes into each term, so that values cannot
-/// change places unseen.
+/// A sum, because it takes the parts in any order. The index enters each term, so that values
+/// cannot change places unnoticed.
 template <class Element>
 std::uint64_t sum_of_terms(std::span<const Element> values, std::uint64_t begin) {
     std::uint64_t sum = 0;

@@ -6,9 +6,9 @@
 
 namespace truestep::trace {
 
-/// Throws truestep::Error where a trace's metadata has no such entry.
+/// The entry of a trace's metadata. Throws truestep::Error if it is missing.
 [[nodiscard]] std::string metadata_entry(const storage::SafetensorsFile& file, const std::string& key);
-/// The config of what is a trace of a version that can be read.
+/// The config of a trace. Throws truestep::Error unless its version can be read.
 [[nodiscard]] std::string config_of(const storage::SafetensorsFile& file);
 [[nodiscard]] std::string begin_of_config_errors(const storage::SafetensorsFile& file);
 

@@ -10,7 +10,7 @@ namespace truestep::trace {
 
 void write_parts(const std::filesystem::path& path, const std::string& source, const std::string& config,
                  std::vector<Part> parts) {
-    // The widest first, so that all stay aligned; then step by step.
+    // The widest types first, so that all stay aligned; then step by step.
     std::ranges::sort(parts, [](const Part& a, const Part& b) {
         return std::pair(element_size(b.type), std::string_view(a.name)) <
                std::pair(element_size(a.type), std::string_view(b.name));

@@ -19,7 +19,7 @@ Error unreadable(const std::filesystem::path& path) {
     return Error(path.string() + ": cannot be read; check that it is there and yours to read");
 }
 
-/// "fingerprints.prints, line 7", which begins an error.
+/// The begin of an error, such as "fingerprints.prints, line 7".
 std::string at_line(const std::filesystem::path& path, Index number) {
     return path.string() + ", line " + std::to_string(number);
 }
@@ -118,7 +118,7 @@ Prints::Step step_in(const Prints& prints, const std::string& line, const std::s
 
 bool holds_prints(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
-    // A safetensors file begins with eight bytes of a length, of which the last are zero.
+    // A safetensors file begins with the eight bytes of a length, whose last bytes are zero.
     const std::string begin = "{\"format\":";
     std::string found(begin.size(), '\0');
     file.read(found.data(), static_cast<std::streamsize>(found.size()));
@@ -133,7 +133,8 @@ Prints read_prints(const std::filesystem::path& path) {
     prints.path = path;
     std::string line;
     for (Index number = 1; std::getline(file, line); ++number) {
-        // A line that nothing ends was being written when the program died; all before it are whole.
+        // A line without an end was being written when the program died; all lines before it are
+        // complete.
         if (file.eof()) {
             prints.torn = true;
             break;

@@ -18,19 +18,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view star = "rank*";
 
-/// A file of a run of several, or one that is none: then `rank` is not there.
+/// A file and its run. Without `rank` the file holds all ranks.
 struct Given {
     fs::path run;
     std::optional<RankFile> of;
 };
 
-/// The file's name with a star for its rank's number, which it has to hold: the ranks' files are found by
-/// it.
+/// The file's name with a star for its rank's number. The name must hold it, because the ranks'
+/// files are found by it.
 fs::path starred(const fs::path& path, int rank) {
     std::string name = path.filename().string();
     const std::string wanted = "rank" + std::to_string(rank);
     std::size_t at = name.rfind(wanted);
-    // rank1 is no part of rank10.
+    // rank1 is not part of rank10.
     while (at != std::string::npos && at + wanted.size() < name.size() &&
            std::isdigit(static_cast<unsigned char>(name[at + wanted.size()])) != 0)
         at = at == 0 ? std::string::npos : name.rfind(wanted, at - 1);
@@ -62,7 +62,7 @@ std::optional<RankFile> rank_in(const std::string& config, const std::string& wh
     return RankFile{static_cast<int>(rank), static_cast<int>(workers)};
 }
 
-// The order of the keys is kept: whoever reads a config tells of the first that is wrong.
+// The order of the keys is kept, because a reader reports the first that is wrong.
 std::string with_rank(const std::string& config, int rank) {
     auto object = nlohmann::ordered_json::parse(config);
     object["rank"] = rank;
@@ -95,7 +95,7 @@ std::vector<std::vector<fs::path>> by_run(const std::vector<fs::path>& files) {
             if (const Given found = given(file); found.of)
                 run = found.run;
         } catch (const Error&) {
-            // Whoever reads it will say what is wrong.
+            // Reading the file will report the error.
         }
         if (!run) {
             runs.push_back({file});

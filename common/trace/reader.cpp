@@ -144,7 +144,7 @@ std::vector<float> Reader::floats(const std::string& tensor, const Part& part) c
     return values;
 }
 
-/// Bits beyond the last coordinate go along with the last of them, as far as there is room.
+/// Padding bits behind the last coordinate stay in the window that ends there, as far as it has room.
 std::vector<std::uint8_t> Reader::bits(const std::string& tensor, const Part& part) const {
     const storage::SafetensorsFile& file = file_.holder(tensor);
     if (!part)

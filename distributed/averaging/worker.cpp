@@ -17,7 +17,7 @@ void Worker::average() {
     const auto ranks = static_cast<std::size_t>(communicator_.size());
     const std::vector<std::size_t> sizes(ranks, x_.size() * sizeof(float));
     communicator_.start_all_gather(distributed::Traffic::payload, x_.data(), all_.data(), sizes)->wait();
-    // Every rank adds in the same order, and not in the one in which values came.
+    // Every rank adds in the same order, whatever the order in which values arrived.
     for (std::size_t i = 0; i < x_.size(); ++i) {
         float sum = all_[i];
         for (std::size_t rank = 1; rank < ranks; ++rank)

@@ -30,7 +30,7 @@ std::unique_ptr<Exchange> Communicator::start_all_to_owners(Traffic traffic, con
 
 namespace {
 
-/// Stretches one after the other, as an all-to-all has its parts.
+/// Stretches copied one after the other, like the parts of an all-to-all.
 class Packed {
   public:
     explicit Packed(Communicator::Stretches stretches) : stretches_(stretches.begin(), stretches.end()) {
@@ -91,7 +91,7 @@ class PackedExchange final : public Exchange {
 
 } // namespace
 
-// By copies, which whoever can do without overrides.
+// By copies. Communicators that can do without them override this.
 std::unique_ptr<Exchange> Communicator::start_stretches(Traffic traffic, const void* send, Stretches to,
                                                         void* receive, Stretches from) {
     if (!host_can_read(traffic))

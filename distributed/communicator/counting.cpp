@@ -33,7 +33,7 @@ std::size_t end_of(const std::vector<Stretch>& parts) {
     return end;
 }
 
-/// What goes to others.
+/// The bytes and messages that one exchange sends to other ranks.
 struct Sent {
     std::size_t bytes = 0;
     std::uint64_t messages = 0;
@@ -75,7 +75,7 @@ class CountingCommunicator::Disturbed final : public Exchange {
     Disturbed(const Disturbed&) = delete;
     Disturbed& operator=(const Disturbed&) = delete;
 
-    /// The inner exchange sees to what is dropped; if it has not been started, there is none.
+    /// The inner exchange handles being dropped; if it has not been started, there is none.
     ~Disturbed() override {
         std::erase(communicator_.under_way_, this);
         if (!inner_ && !complete_)
@@ -124,7 +124,7 @@ class CountingCommunicator::Disturbed final : public Exchange {
             (*it)->complete();
     }
 
-    /// What is held goes to its place, nonsense at first and data in the end.
+    /// Copies the held data to its destination: nonsense at first, the real data in the end.
     void deliver() const {
         for (const auto& [begin, size] : place_.received)
             if (size > 0)
@@ -193,7 +193,7 @@ std::unique_ptr<Exchange> CountingCommunicator::start(Traffic traffic, const Pla
     return std::make_unique<Disturbed>(*this, traffic, place, std::move(inner_start));
 }
 
-// What starts late reads its sizes late, and the caller's may be gone by then.
+// An exchange that starts late also reads its sizes late, when the caller's may be gone.
 
 std::unique_ptr<Exchange> CountingCommunicator::start_all_to_all(Traffic traffic, const void* send,
                                                                  Sizes send_sizes, void* receive,

@@ -35,7 +35,7 @@ class CountingPeers::Disturbed final : public Incoming {
     Disturbed& operator=(const Disturbed&) = delete;
     ~Disturbed() override { peers_.bury(std::move(held_)); }
 
-    /// Others may wait for what is late here, and this rank for them.
+    /// Other ranks may wait for messages that are late here, while this rank waits for them.
     const std::byte* wait(std::size_t bytes) override {
         peers_.send_all();
         const std::byte* const data = inner_->wait(bytes);
@@ -105,7 +105,7 @@ void CountingPeers::send(Traffic traffic, int peer, std::uint64_t number,
     if (calls > 0) {
         late_.push_back({traffic, peer, number, std::move(message), bytes, calls});
     } else {
-        send_all_to(peer); // to one peer they go in their order
+        send_all_to(peer); // messages to one peer keep their order
         inner_.send(traffic, peer, number, std::move(message), bytes);
     }
     Sent& sent = sent_.at(static_cast<std::size_t>(peer))[place_of(traffic)];
@@ -132,7 +132,7 @@ void CountingPeers::progress() {
 void CountingPeers::leave(const std::string& reason) noexcept {
     try {
         send_all();
-    } catch (const std::exception&) { // what matters now is the reason
+    } catch (const std::exception&) { // only the reason matters now
         late_.clear();
     }
     inner_.leave(reason);
@@ -166,8 +166,8 @@ void CountingPeers::send_all() {
         send_all_to(late_.back().peer);
 }
 
-/// A few of them: whoever reads where a message was reads nonsense, and soon, for a sanitizer, freed
-/// memory.
+/// Keeps a few old messages filled with nonsense: a reader of a freed place gets nonsense, and soon
+/// freed memory, which a sanitizer reports.
 void CountingPeers::bury(std::vector<std::byte> data) {
     constexpr std::size_t most = 16;
     if (data.empty())

@@ -1,4 +1,4 @@
-// What exchanges stand in, from one step to the next.
+// The memory of exchanges, kept from one step to the next.
 #include <array>
 #include <cstddef>
 #include <new>
@@ -10,7 +10,7 @@ namespace truestep::distributed {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool keeps_exchanges = false; // so that it sees who uses one that has gone
+constexpr bool keeps_exchanges = false; // so that the sanitizer sees any use of an exchange that is gone
 #else
 constexpr bool keeps_exchanges = true;
 #endif
@@ -22,8 +22,8 @@ struct KeptMemory {
     KeptMemory* next;
 };
 
-// Neither has a destructor: an optimizer of static storage lets go of its exchanges when the thread's own
-// objects have gone.
+// Neither has a destructor: an optimizer of static storage destroys its exchanges after the
+// thread's own objects are gone.
 thread_local std::array<KeptMemory*, most_exchange_units + 1> kept_memory{}; // by units
 thread_local bool keeps_no_exchanges = false;
 

@@ -16,7 +16,7 @@ namespace truestep::distributed {
 namespace in_process {
 namespace {
 
-/// memcpy of nothing from nowhere is undefined: empty parts come with null pointers.
+/// Skips empty parts, which come with null pointers: memcpy would be undefined.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes > 0 && to != from)
         std::memcpy(to, from, bytes);
@@ -24,20 +24,20 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 class Transfer;
 
-/// What a rank's communicator and its exchanges share.
+/// The data that a rank's communicator and its exchanges share.
 struct Rank {
     std::shared_ptr<Group> group;
     int rank;
     std::uint64_t started = 0;
     std::vector<Transfer*> untaken{};
-    std::vector<Stretch> to{}; ///< of an exchange that is being started
+    std::vector<Stretch> to{}; ///< for an exchange that is being started
     SpareStretches spare{};
     std::vector<Meeting*> done{}; ///< to be given back
     std::size_t under_way = 0;
     std::vector<float> sums{};
 
     void take_ready();
-    /// So that nothing has to grow when what is under way ends, or comes in another order.
+    /// Reserves room, so that nothing has to grow when exchanges end, or come in another order.
     void one_more() {
         ++under_way;
         untaken.reserve(under_way);
@@ -54,8 +54,8 @@ class Transfer final : public Exchange {
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// Which part goes to each rank, and where each one's is received: for the caller to fill in before
-    /// start().
+    /// The part that goes to each rank, and the place where each rank's part is received. The
+    /// caller fills them in before start().
     [[nodiscard]] std::vector<Stretch>& to() { return rank_->to; }
     [[nodiscard]] std::vector<Stretch>& from() { return from_; }
 
@@ -77,7 +77,8 @@ class Transfer final : public Exchange {
         rank_->spare.give_back(std::move(from_));
     }
 
-    /// Peers may be reading this rank's buffers: an exchange that is dropped ends all, so that they stop.
+    /// Peers may be reading this rank's buffers, so dropping an exchange aborts the group, which
+    /// stops them.
     void end() noexcept {
         if (meeting_ == nullptr)
             return;
@@ -102,7 +103,7 @@ class Transfer final : public Exchange {
         waited_ = true;
     }
 
-    /// True once this rank has its data.
+    /// Returns true once this rank has its data.
     bool take_if_ready() {
         if (!meeting_->all_posted())
             return false;
@@ -129,7 +130,7 @@ class Transfer final : public Exchange {
     [[nodiscard]] Group& group() { return *rank_->group; }
     [[nodiscard]] static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-    /// Each receiver looks for itself whether what the others have brought is what it expects.
+    /// Each receiver checks that the other ranks have brought what it expects.
     void check() {
         const std::size_t me = index(rank_->rank);
         for (std::size_t peer = 0; peer < meeting_->posts.size(); ++peer) {
@@ -165,8 +166,8 @@ class Transfer final : public Exchange {
         }
     }
 
-    /// Adds as a tree whose partners are half of the ranks apart. The order is fixed, but it is not the
-    /// ascending one: nobody shall come to rely on that.
+    /// Adds as a tree whose partners are half of the ranks apart. The order is fixed, but not
+    /// ascending, so that no caller comes to rely on that.
     void take_sum() {
         constexpr std::size_t block = problem::tunable<std::size_t>(1024, 7);
         const std::size_t me = index(rank_->rank);
@@ -205,7 +206,7 @@ class Transfer final : public Exchange {
     std::vector<Stretch> from_; ///< where each part is received
     Operation operation_;
     Traffic traffic_;
-    Meeting* meeting_ = nullptr; ///< where it has been started
+    Meeting* meeting_ = nullptr; ///< set once it has been started
     bool taken_ = false;
     bool waited_ = false;
 };

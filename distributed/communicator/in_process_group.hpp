@@ -30,7 +30,7 @@ inline std::string_view name(Operation operation) {
     return names.at(static_cast<std::size_t>(operation));
 }
 
-/// What one rank has brought to an exchange. For a gather the only part is its own.
+/// The contribution of one rank to an exchange. For a gather its only part is its own.
 struct Post {
     bool present = false;
     Operation operation{};
@@ -42,14 +42,14 @@ struct Post {
     [[nodiscard]] std::size_t size(std::size_t part) const { return parts[part].size; }
 };
 
-/// One exchange, as all ranks share it. When all are done with it, it serves for another.
+/// One exchange, shared by all ranks. When all are done with it, another exchange uses it.
 struct Meeting {
     explicit Meeting(std::size_t ranks)
         : posts(ranks), taken_by(ranks),
           lists(std::make_unique_for_overwrite<std::byte[]>(ranks * ranks * sizeof(Stretch))) {} // NOLINT
     [[nodiscard]] bool all_posted() const { return posted.load() == posts.size(); }
     [[nodiscard]] bool all_taken() const { return taken.load() == posts.size(); }
-    /// Its list of parts is copied.
+    /// Copies the rank's list of parts.
     void put(std::size_t rank, const Post& post) {
         auto* const list = reinterpret_cast<Stretch*>(lists.get()) + rank * posts.size();
         std::uninitialized_copy(post.parts.begin(), post.parts.end(), list);
@@ -67,7 +67,7 @@ struct Meeting {
     }
 
     std::uint64_t number = 0;
-    std::size_t done = 0;    ///< ranks that are; under the group's mutex
+    std::size_t done = 0;    ///< ranks that are done; under the group's mutex
     std::vector<Post> posts; ///< under the group's mutex until all are posted; constant from then on
     std::vector<std::atomic<bool>> taken_by;
     std::unique_ptr<std::byte[]> lists; ///< room for every rank's; NOLINT: most of it is never touched
@@ -75,7 +75,8 @@ struct Meeting {
     std::atomic<std::size_t> taken{0};
 };
 
-/// Where the ranks of a process meet: by the running number of an exchange, the same on all of them.
+/// The place where the ranks of a process meet, by the running number of an exchange, which is the
+/// same on all ranks.
 class Group {
   public:
     Group(int size, std::chrono::milliseconds timeout)
@@ -92,7 +93,8 @@ class Group {
         claimed_[static_cast<std::size_t>(rank)] = true;
     }
 
-    /// The rank will start no exchange any more: whoever expects one of it need not wait for the timeout.
+    /// The rank will start no more exchanges, so a rank that expects one need not wait for the
+    /// timeout.
     void leave(int rank) {
         {
             const std::lock_guard lock(mutex_);
@@ -102,7 +104,7 @@ class Group {
         announce();
     }
 
-    /// Also gives back the meetings that the rank is done with. They last as long as the group.
+    /// Also returns the meetings with which the rank is done. They last as long as the group.
     Meeting* post(std::uint64_t number, int rank, const Post& post, std::vector<Meeting*>& done) {
         Meeting* meeting = nullptr;
         bool complete = false;
@@ -131,7 +133,8 @@ class Group {
             announce();
     }
 
-    /// Ends all waits. When this returns no rank reads another's buffers, nor will: they may be freed.
+    /// Ends all waits. Once this returns, no rank reads another's buffers any more, so they may be
+    /// freed.
     void abort(const std::string& reason) {
         {
             const std::lock_guard lock(mutex_);
@@ -163,9 +166,9 @@ class Group {
             throw_aborted();
     }
 
-    /// Runs a copy out of peers' buffers, unless the group is aborted: a peer that has seen the abort may
-    /// have freed them. The count goes up before the flag is read; abort() sets the flag, then reads the
-    /// count.
+    /// Runs a copy out of peers' buffers, unless the group is aborted: a peer that has seen the
+    /// abort may have freed them. The count rises before the flag is read; abort() sets the flag
+    /// before it reads the count.
     template <class Copy>
     void read_peers(const Copy& run_copy) {
         copying_.fetch_add(1);
@@ -202,8 +205,8 @@ class Group {
     }
 
   private:
-    /// Under the mutex. More are made at once than are needed: how far ranks are ahead of each other is a
-    /// matter of chance, and what a program does again shall take no more memory.
+    /// Call it under the mutex. It makes several at once: how far ranks run ahead of each other
+    /// varies by chance, and repeating a step must not take more memory.
     Meeting* open(std::uint64_t number) {
         constexpr std::size_t at_first = 16;
         for (Meeting* const meeting : open_)
@@ -226,12 +229,12 @@ class Group {
         events_.fetch_add(1);
         if (sleepers_ == 0)
             return;
-        { const std::lock_guard lock(mutex_); } // who has counted itself as a sleeper is asleep by then
+        { const std::lock_guard lock(mutex_); } // a rank that counted itself as a sleeper is asleep by then
         changed_.notify_all();
     }
 
-    /// An answer often comes within a microsecond, and going to sleep and waking costs several. Not longer:
-    /// with more ranks than cores, spinning keeps the very rank from its core that is waited for.
+    /// An answer often comes within a microsecond, while sleeping and waking cost several. The spin
+    /// is short: with more ranks than cores it keeps the awaited rank from its core.
     bool sleep_until_event(std::uint64_t seen, std::chrono::steady_clock::time_point deadline) {
         constexpr int looks = 64;
         constexpr int yields = 8;
@@ -264,7 +267,7 @@ class Group {
         throw_aborted();
     }
 
-    /// The last one may have come since the deadline: then nobody is to be named, and nothing ends.
+    /// The last rank may have come since the deadline: then no rank is named, and nothing ends.
     void end_if_missing(const Meeting& meeting, Traffic traffic) {
         const std::vector<int> ranks = missing(meeting);
         if (ranks.empty())
@@ -273,7 +276,8 @@ class Group {
         throw_aborted();
     }
 
-    /// A rank that waits in another exchange is held up itself: the one to name is one that does not wait.
+    /// A rank that waits in another exchange is held up itself, so the ranks to name are those that
+    /// do not wait.
     std::vector<int> missing(const Meeting& meeting) {
         const std::lock_guard lock(mutex_);
         const bool posted = meeting.all_posted();
@@ -302,8 +306,8 @@ class Group {
     std::vector<bool> left_;
     std::vector<std::atomic<bool>> waiting_;
     std::vector<std::unique_ptr<Meeting>> meetings_;
-    std::vector<Meeting*> open_; ///< until all have posted
-    std::vector<Meeting*> free_; ///< until it is opened
+    std::vector<Meeting*> open_; ///< until all ranks have posted
+    std::vector<Meeting*> free_; ///< until opened again
 };
 
 } // namespace truestep::distributed::in_process

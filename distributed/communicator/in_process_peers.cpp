@@ -20,30 +20,31 @@ struct Letter {
     std::shared_ptr<const void> message;
 };
 
-/// Where one letter is awaited. Under its mailbox's mutex until `come`; from then on its receiver's.
+/// The place where one letter is awaited. It is under its mailbox's mutex until `come`; then it
+/// belongs to its receiver.
 struct Slot {
     bool come = false;
     bool dropped = false;
     Letter letter;
 };
 
-/// All from one rank to another. Either letters wait for slots, or slots for letters.
+/// All letters from one rank to another. Either letters wait for slots, or slots for letters.
 struct Channel {
     std::deque<Letter> letters;
     std::deque<std::shared_ptr<Slot>> slots;
     bool ended = false;
-    std::string end; ///< what to tell of a sender that has left; "": nothing
+    std::string end; ///< the message about a sender that has left; "": it has not
 };
 
-/// All that one rank receives.
+/// Everything that one rank receives.
 struct Mailbox {
     explicit Mailbox(std::size_t ranks) : from(ranks) {}
 
     std::mutex mutex;
-    std::condition_variable changed; ///< the receiver alone sleeps on it
+    std::condition_variable changed; ///< only the receiver sleeps on it
     std::vector<Channel> from;
     bool closed = false;
-    std::optional<std::size_t> waits_for; ///< stays when the wait has been in vain
+    std::optional<std::size_t> waits_for; ///< stays set after a wait that failed
 };
 
 class PeerGroup {
@@ -64,8 +65,8 @@ class PeerGroup {
         claimed_[static_cast<std::size_t>(rank)] = true;
     }
 
-    /// What nobody will take goes with the argument, outside of the mutex: a message's end is its sender's
-    /// code.
+    /// A letter that is never received is destroyed with the argument, outside of the mutex:
+    /// destroying a message runs its sender's code.
     void send(int from, int to, Letter letter) {
         Mailbox& box = box_of(to);
         {
@@ -102,7 +103,7 @@ class PeerGroup {
         return slot;
     }
 
-    /// Returns when the letter has come, or else what to tell of the peer.
+    /// Returns when the letter has come, or else the message about the peer.
     [[nodiscard]] std::string wait(const Slot& slot, int rank, int peer, const Label& label) {
         const auto deadline = std::chrono::steady_clock::now() + timeout_;
         Mailbox& box = box_of(rank);
@@ -124,7 +125,7 @@ class PeerGroup {
         return last == peer ? text : text + "; rank " + std::to_string(last) + " holds it up";
     }
 
-    /// What to tell of a peer that has ended; empty while it goes on.
+    /// The message about a peer that has ended; empty while it is running.
     [[nodiscard]] std::string end_of(int rank, int peer, const Label& label) {
         Mailbox& box = box_of(rank);
         const std::lock_guard lock(box.mutex);
@@ -132,7 +133,7 @@ class PeerGroup {
         return channel.ended ? told_of(channel, rank, peer, label) : std::string();
     }
 
-    /// Of a letter that has not come, for nobody waits for it any more. Returns it if it has by now.
+    /// Gives up a letter for which no code waits any more. Returns it if it has come by now.
     [[nodiscard]] Letter drop(Slot& slot, int rank) {
         const std::lock_guard lock(box_of(rank).mutex);
         slot.dropped = true;
@@ -161,7 +162,7 @@ class PeerGroup {
 
     [[nodiscard]] Mailbox& box_of(int rank) { return *boxes_[static_cast<std::size_t>(rank)]; }
 
-    /// Returns what was in it, to be let go of outside of the mutex.
+    /// Returns the contents, which are to be destroyed outside of the mutex.
     [[nodiscard]] static std::vector<Channel> close(Mailbox& box) {
         std::vector<Channel> empty(box.from.size());
         const std::lock_guard lock(box.mutex);
@@ -170,8 +171,8 @@ class PeerGroup {
         return empty;
     }
 
-    /// A rank that waits itself is not the one that is late: the last of those that wait for each other is,
-    /// or, where they do so in a circle, the one that asks.
+    /// A rank that waits itself is not late. This is the last of those that wait for each other,
+    /// or, if they wait in a circle, the rank that asks.
     [[nodiscard]] int who_holds_up(int late, int asks) {
         auto last = static_cast<std::size_t>(late);
         for (std::size_t turn = 0; turn < boxes_.size() && static_cast<int>(last) != asks; ++turn) {
@@ -191,12 +192,12 @@ class PeerGroup {
 
 namespace {
 
-/// What a rank's Peers and its Incoming share.
+/// The data that a rank's Peers and its Incoming share.
 struct Seat {
     std::shared_ptr<PeerGroup> group;
     int rank;
     bool left = false;
-    std::string told{}; ///< in the last Aborted
+    std::string told{}; ///< the text of the last Aborted
 
     [[noreturn]] void end(const std::string& text) {
         told = text;
@@ -287,7 +288,7 @@ class ThreadPeers final : public Peers {
             seat_->end(text);
     }
 
-    /// A message is there as soon as it has been sent.
+    /// A message arrives as soon as it is sent.
     void progress() override {}
 
     void leave(const std::string& reason) noexcept override {

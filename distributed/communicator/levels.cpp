@@ -28,7 +28,7 @@ Levels::Span Levels::handled(const Group& group, std::size_t j) const {
     return {first(j), first(j + 1)};
 }
 
-/// Where a communicator's gathers have their lists.
+/// The lists of a communicator's gathers.
 struct LevelsRooms {
     struct Hop {
         std::vector<Stretch> to;
@@ -41,12 +41,12 @@ struct LevelsRooms {
     }
 
     SpareStretches spare;
-    Hop hop; ///< that is being started
+    Hop hop; ///< for the gather that is being started
 };
 
 namespace {
 
-/// What stands from one owner to another.
+/// The one stretch that holds the parts of these owners.
 Stretch joined(const std::vector<Stretch>& parts, Levels::Span owners) {
     Stretch stretch{owners.begin < parts.size() ? parts[owners.begin].begin : 0, 0};
     for (std::size_t owner = owners.begin; owner < owners.end; ++owner)
@@ -54,7 +54,7 @@ Stretch joined(const std::vector<Stretch>& parts, Levels::Span owners) {
     return stretch;
 }
 
-/// The two hops of a gather. What is one's own stands in its place.
+/// The two hops of a gather. A rank's own part is in its place.
 class Relay final : public Exchange {
   public:
     Relay(Communicator& communicator, const Levels& levels, LevelsRooms& rooms, Traffic traffic,
@@ -120,7 +120,7 @@ std::unique_ptr<Exchange> LevelsCommunicator::start_all_gather(Traffic traffic, 
     const std::size_t size = sizes[levels_.rank()];
     const std::size_t begin =
         std::reduce(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(levels_.rank()));
-    // On a device it is in its place.
+    // On a device the own part is in its place already.
     if (std::byte* const own = static_cast<std::byte*>(receive) + begin; size > 0 && own != send)
         std::memcpy(own, send, size);
     return std::make_unique<Relay>(inner_, levels_, *rooms_, traffic, receive, sizes);

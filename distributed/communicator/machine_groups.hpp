@@ -8,8 +8,8 @@
 
 namespace truestep::distributed {
 
-/// How many ranks each machine has, where `firsts` says of each rank which is the first on its machine.
-/// Throws truestep::Error unless the ranks of a machine follow each other.
+/// The number of ranks on each machine. `firsts` holds, for each rank, the first rank on its
+/// machine. Throws truestep::Error unless the ranks of a machine are consecutive.
 inline std::vector<int> groups_of_machines(const std::vector<int>& firsts) {
     std::vector<int> groups;
     for (std::size_t rank = 0; rank < firsts.size(); ++rank) {

@@ -22,7 +22,7 @@ std::size_t total(Communicator::Sizes sizes) {
 
 class Transfer;
 
-/// What a rank's communicator and its exchanges share.
+/// The data that a rank's communicator and its exchanges share.
 class Rank {
   public:
     Rank(MPI_Comm ranks, MpiOptions options)
@@ -30,7 +30,7 @@ class Rank {
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
 
-    /// The others may not come to free theirs when this one is being torn down by an error.
+    /// Does not free during an error: the others may never come to free theirs.
     ~Rank() {
         if (mpi_runs() && std::uncaught_exceptions() == 0)
             MPI_Comm_free(&ranks_);
@@ -60,7 +60,7 @@ class Rank {
         spare_.push_back(std::move(given));
     }
 
-    std::vector<Stretch> to;   ///< of an exchange that is being started
+    std::vector<Stretch> to;   ///< for an exchange that is being started
     std::vector<Stretch> from; ///< likewise
 
   private:
@@ -69,7 +69,7 @@ class Rank {
     MpiWatch watch_;
     std::vector<Transfer*> pending_;
     std::vector<std::unique_ptr<MpiArguments>> spare_;
-    std::size_t made_ = 0; ///< there is room for all of them
+    std::size_t made_ = 0; ///< room is reserved for all of them
 };
 
 class Transfer final : public Exchange {
@@ -81,7 +81,7 @@ class Transfer final : public Exchange {
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// MPI may still write into the buffers, and cannot be told to stop: nothing is left but to end.
+    /// MPI may still write into the buffers, and cannot be stopped: the only way out is to end.
     ~Transfer() override {
         std::erase(rank_->pending(), this);
         if (waited_) {
@@ -93,7 +93,7 @@ class Transfer final : public Exchange {
                                     : exchange_text(traffic_) + " was never waited for");
     }
 
-    /// Where a part is empty, MPI sends no message.
+    /// MPI sends no message for an empty part.
     void all_to_all(const void* send, Communicator::Stretches to, void* receive,
                     Communicator::Stretches from) {
         const std::size_t largest = rank_->options().largest_count;
@@ -110,8 +110,8 @@ class Transfer final : public Exchange {
                              received.types.data(), rank_->ranks(), new_request()));
     }
 
-    /// MPI wants either all ranks' parts in place or none: so each puts its own there. The sizes are the
-    /// same on all ranks, and so is the way that they choose.
+    /// MPI wants either all ranks' parts in place or none, so each rank copies its own there. The
+    /// sizes are the same on all ranks, and so is their choice.
     void all_gather(const void* send, void* receive, Communicator::Sizes sizes) {
         const auto me = static_cast<std::size_t>(rank_->watch().rank());
         auto* const bytes = static_cast<std::byte*>(receive);
@@ -182,7 +182,7 @@ class Transfer final : public Exchange {
         }
     }
 
-    /// Each rank's part in pieces that a count can say.
+    /// Sends each rank's part in pieces that fit a count.
     template <class Start>
     void in_pieces(Communicator::Sizes sizes, std::size_t unit, const Start& start) {
         const std::size_t largest = rank_->options().largest_count;
@@ -252,7 +252,7 @@ class MpiCommunicator final : public Communicator {
         return transfer;
     }
 
-    /// test() takes what is complete off the list.
+    /// test() removes what is complete from the list.
     void progress() override {
         for (std::size_t i = rank_->pending().size(); i-- > 0;)
             rank_->pending()[i]->test();

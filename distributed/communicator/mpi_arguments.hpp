@@ -40,10 +40,11 @@ struct MpiParts {
         any_ = false;
     }
 
-    /// A part that ends beyond what an int can say becomes one element of a type of its own, made of pieces
-    /// with displacements of full width. The other side may have it otherwise: the bytes have to match.
-    /// Counted from where the first part that is not empty begins, which is returned: what is sent and what
-    /// is received may lie in one buffer, and one address for both would tell MPI that all is in place.
+    /// A part that ends beyond the range of an int becomes one element of its own type, made of
+    /// pieces with displacements of full width. The other side may differ; only the bytes have to
+    /// match. Offsets count from the begin of the first part that is not empty, which is returned:
+    /// sent and received data may lie in one buffer, and one address for both would tell MPI that
+    /// all is in place.
     std::size_t describe(Communicator::Stretches parts, std::size_t largest) {
         std::size_t first = 0;
         for (const auto& [begin, size] : parts) {
@@ -82,7 +83,7 @@ struct MpiParts {
     bool any_ = false;
 };
 
-/// What MPI reads until an exchange is complete; afterwards the next one has it.
+/// The arguments that MPI reads until an exchange is complete. Later exchanges use them again.
 struct MpiArguments {
     MpiParts sent;
     MpiParts received;

@@ -18,14 +18,15 @@ using std::chrono::milliseconds;
 /// How long another rank may take to end this one.
 constexpr milliseconds resignation{5000};
 
-/// Small numbers, which every MPI has; so many messages from one peer may be under way at once.
+/// Small numbers, which every MPI supports. This many messages from one peer may be under way at
+/// once.
 int tag_of(std::uint64_t sequence) {
     static_assert(MpiNotices::tag == 0);
     return static_cast<int>(1 + sequence % 32'000);
 }
 
-/// A communicator is freed when all others have said that nothing comes from them any more: MPI may give
-/// its place to the next one, with what comes late. Nobody waits for that.
+/// A communicator is freed when all others have said that nothing more comes from them: MPI may
+/// give its place to the next one, with late messages. No rank waits for that.
 struct Departed {
     MPI_Comm ranks;
     std::unique_ptr<MpiNotices> notices;
@@ -54,8 +55,9 @@ void free_departed() {
     std::erase_if(departed(), [](Departed& earlier) { return earlier.free_if_all_have_gone(); });
 }
 
-/// The first that MPI_Finalize calls. It waits for all ranks anyway; but a job that is ended while some of
-/// them wait in there may leave an mpirun (Open MPI's 4.1) that never ends. Here it may.
+/// The first function that MPI_Finalize calls. MPI_Finalize waits for all ranks anyway; but a job
+/// that ends while some of them wait in there may leave an mpirun (Open MPI's 4.1) that never ends.
+/// Ending it here is safe.
 int wait_until_all_have_gone(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*state*/) {
     for (Patience patience{milliseconds::zero()}; !departed().empty(); (void)patience.pause())
         free_departed();
@@ -100,7 +102,7 @@ void MpiMail::check(int peer) const {
         throw std::logic_error("rank " + std::to_string(rank_) + " has left");
 }
 
-/// First what has come: a peer may have ended, and takes nothing any more.
+/// Handles arrivals first: a peer may have ended, and takes nothing any more.
 void MpiMail::send(int to, const Label& label, std::shared_ptr<const void> message) {
     progress();
     Peer& peer = at(to);
@@ -161,8 +163,8 @@ void MpiMail::wait(const MpiArrival& arrival, std::size_t bytes) {
         end(other_text(arrival.peer, arrival.sent, rank_, arrival.awaited), false);
 }
 
-/// Asks the late one, and whom it waits for: a rank that waits itself is held up. Returns if the message
-/// comes after all.
+/// Asks the late rank for whom it waits, and so on, because a waiting rank is itself held up.
+/// Returns if the message comes after all.
 void MpiMail::time_out(const MpiArrival& arrival, std::size_t bytes) {
     int last = arrival.peer;
     const auto ask = [&] {
@@ -212,7 +214,7 @@ void MpiMail::drop(MpiArrival& arrival) {
         recycle(arrival.buffer);
 }
 
-/// As many as have been in use at once.
+/// Keeps as many buffers as have been in use at once.
 void MpiMail::recycle(std::vector<std::byte>& buffer) {
     if (buffer.empty())
         return;
@@ -282,8 +284,8 @@ void MpiMail::come(MpiArrival& arrival, const Notice& notice) {
                          });
 }
 
-/// It takes nothing any more, and what it has sent still comes. If it has asked for more than it got, it
-/// waits to hear whether that is on its way.
+/// The peer takes nothing any more, but what it has sent still comes. If it has asked for more than
+/// it got, it waits to hear whether that is on its way.
 void MpiMail::handle_end(int from, const Notice& notice) {
     Peer& peer = at(from);
     peer.end = End{.how = notice.end, .messages = notice.count, .text = notice.text};
@@ -315,7 +317,7 @@ void MpiMail::announce() {
                                   .text = own_end_->text});
 }
 
-/// A rank that ends well waits for whoever has not yet taken what it has sent, and for nobody else.
+/// A rank that ends well waits only for the ranks that have not yet taken what it has sent.
 void MpiMail::finish() {
     Patience patience(options_.timeout);
     while ((own_end_->how == Notice::End::well || !options_.ends_job) && !quiet()) {
@@ -361,8 +363,8 @@ std::string MpiMail::untaken() const {
     return {};
 }
 
-/// Those that do not depend on this rank go on to their own end, or for as long as the timeout allows. By
-/// then all that have failed know of each other, and one of them speaks.
+/// Ranks that do not depend on this one continue to their end, or as long as the timeout allows. By
+/// then all that have failed know of each other, and one of them prints the error.
 void MpiMail::end_job() {
     for (Patience patience(options_.timeout); !all_others_ended() && !patience.over();
          (void)patience.pause())
@@ -380,7 +382,8 @@ bool MpiMail::all_others_ended() const {
     return true;
 }
 
-/// The lowest of those whose own error it is, or else of those that have failed.
+/// The speaker is the lowest of the ranks with an error of their own, or else of those that have
+/// failed.
 bool MpiMail::speaks() const {
     for (int peer = 0; peer < size(); ++peer) {
         const auto& end = peers_[static_cast<std::size_t>(peer)].end;

@@ -23,7 +23,7 @@ namespace truestep::distributed {
 /// The pieces of a message on their way.
 class MpiPieces {
   public:
-    /// Starts them all: start(begin, count, request).
+    /// Starts each piece by start(begin, count, request).
     template <class Start>
     void start(std::size_t bytes, std::size_t piece, const Start& start) {
         bytes_ = bytes;
@@ -32,9 +32,9 @@ class MpiPieces {
         for (std::size_t i = 0; i < requests_.size(); ++i)
             start(i * piece, static_cast<int>(std::min(piece, bytes - i * piece)), &requests_[i]);
     }
-    /// Looks which have arrived. True when all have.
+    /// Looks which pieces have arrived. True when all have.
     [[nodiscard]] bool test();
-    /// How many bytes have, from the beginning on.
+    /// How many bytes have arrived, from the beginning on.
     [[nodiscard]] std::size_t there() const { return std::min(bytes_, done_ * piece_); }
 
   private:
@@ -55,15 +55,15 @@ struct MpiArrival {
     bool coming = false;
     bool never = false; ///< the peer has ended
     bool complete = false;
-    bool dropped = false; ///< received all the same, for its sender has to get rid of it
+    bool dropped = false; ///< received all the same, because its sender has to get rid of it
 
     [[nodiscard]] bool has(std::size_t bytes) const { return coming && pieces.there() >= bytes; }
     [[nodiscard]] bool is_another() const { return coming && sent != awaited; }
 };
 
-/// All messages of one rank. A message stays with its sender until the receiver wants it, which it says
-/// when it asks for it: so no rank has in MPI what nobody will take. Then the sender says what is coming,
-/// the receiver makes room, and the pieces follow. Everything goes on inside of calls alone.
+/// All messages of one rank. A message stays with its sender until the receiver asks for it, so MPI
+/// never holds a message that will not be taken. Then the sender announces it, the receiver makes
+/// room, and the pieces follow. All this happens only inside of calls.
 class MpiMail {
   public:
     MpiMail(MPI_Comm ranks, MpiOptions options);
@@ -77,7 +77,7 @@ class MpiMail {
 
     void send(int peer, const Label& label, std::shared_ptr<const void> message);
     [[nodiscard]] std::shared_ptr<MpiArrival> ask_for(int peer, const Label& label);
-    /// Returns when the first bytes are there. Throws Aborted.
+    /// Returns when the first bytes have arrived. Throws Aborted.
     void wait(const MpiArrival& arrival, std::size_t bytes);
     void drop(MpiArrival& arrival);
     /// Throws Aborted if the peer has ended.
@@ -89,7 +89,7 @@ class MpiMail {
     }
     void progress();
     void leave(const std::string& reason);
-    /// The end: returns when nothing of this rank is under way. Of a rank that has failed it does not
+    /// Returns when nothing of this rank is under way. On a rank that has failed it does not
     /// return.
     void finish();
 
@@ -103,17 +103,17 @@ class MpiMail {
     };
     struct End {
         Notice::End how;
-        std::uint64_t messages; ///< that it has sent to this rank
+        std::uint64_t messages; ///< sent to this rank
         std::string text;
     };
     struct Peer {
         std::deque<Outgoing> queue; ///< not asked for yet
-        std::uint64_t wanted = 0;   ///< by the peer, beyond what this rank has
+        std::uint64_t wanted = 0;   ///< by the peer, beyond those queued here
         std::uint64_t sent = 0;
-        std::deque<std::shared_ptr<MpiArrival>> asked; ///< of which nothing has come
+        std::deque<std::shared_ptr<MpiArrival>> asked; ///< that have not begun to arrive
         std::uint64_t asked_in_all = 0;
         std::optional<End> end;
-        std::optional<std::uint64_t> answer; ///< whom it waits for, if it has been asked
+        std::optional<std::uint64_t> answer; ///< for whom it waits, if it has been asked
         bool gone = false;
     };
 
@@ -142,8 +142,8 @@ class MpiMail {
     std::list<Outgoing> sending_;
     std::vector<std::shared_ptr<MpiArrival>> arriving_;
     std::vector<std::vector<std::byte>> buffers_; ///< of one size, to be used again
-    std::uint64_t waits_for_ = Notice::none;      ///< stays when the wait has been in vain
-    std::string told_;                            ///< in the last Aborted
+    std::uint64_t waits_for_ = Notice::none;      ///< stays set after a wait that failed
+    std::string told_;                            ///< the text of the last Aborted
     bool told_by_another_ = false;
     std::optional<End> own_end_;
 };

@@ -1,4 +1,4 @@
-// What stands in the place of mpi.cpp where MPI was not found when this was built.
+// Replaces mpi.cpp in builds without MPI.
 #include <truestep/distributed/mpi.hpp>
 #include <truestep/problem/error.hpp>
 

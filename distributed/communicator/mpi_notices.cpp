@@ -10,7 +10,7 @@ namespace truestep::distributed {
 
 namespace {
 
-/// How a notice stands on the wire, before its text.
+/// A notice on the wire, before its text.
 struct Head {
     std::uint64_t number;
     std::uint64_t bytes;
@@ -41,7 +41,7 @@ MpiNotices::~MpiNotices() {
         stop();
 }
 
-/// What a rank that hangs has not taken stays where MPI may still read it.
+/// Notices that a hanging rank has not taken are kept, because MPI may still read them.
 void MpiNotices::stop() {
     static std::list<Sent> never_taken;
     if (!std::exchange(stopped_, true)) {

@@ -15,13 +15,13 @@ namespace truestep::distributed {
 /// A few bytes about messages, or about a rank.
 struct Notice {
     enum class Kind : std::uint8_t {
-        want,     ///< the next message, for which there is a place
-        coming,   ///< it: its label, and the size of its pieces
-        released, ///< to a rank that has ended: none of what it wants will come any more
-        ended,    ///< this rank: how, with which text, after so many messages to the receiver
-        ask,      ///< whom do you wait for?
-        answer,   ///< for this rank, or for none
-        gone,     ///< nothing will come from this rank any more
+        want,     ///< asks for the next message, for which there is room
+        coming,   ///< announces it: its label, and the size of its pieces
+        released, ///< to a rank that has ended: nothing that it asked for will come
+        ended,    ///< this rank has ended: how, with which text, after how many messages to the receiver
+        ask,      ///< asks for whom the receiver waits
+        answer,   ///< the answer: a rank, or none
+        gone,     ///< nothing more will come from this rank
     };
     enum class End : std::uint8_t { well, by_another, by_itself };
     static constexpr std::uint64_t none = ~std::uint64_t{0};
@@ -33,7 +33,8 @@ struct Notice {
     std::string text{};
 };
 
-/// How notices travel. Every rank keeps a receive posted for them; two from one rank come in their order.
+/// The transport of notices. Every rank keeps a receive posted for them; two from one rank arrive
+/// in order.
 class MpiNotices {
   public:
     explicit MpiNotices(MPI_Comm ranks);
@@ -45,9 +46,9 @@ class MpiNotices {
 
     void send(int to, const Notice& notice);
     [[nodiscard]] bool receive(int& from, Notice& notice);
-    /// Looks after what has been sent; true when it has all gone.
+    /// Checks what has been sent; true when it is all gone.
     [[nodiscard]] bool all_sent();
-    /// No receive is posted any more: what comes is taken only where it is asked for.
+    /// Withdraws the posted receive: from now on notices are received only on request.
     void stop();
 
   private:
@@ -60,14 +61,14 @@ class MpiNotices {
     [[nodiscard]] bool arrives(MPI_Status& status);
 
     MPI_Comm ranks_;
-    std::vector<std::byte> place_; ///< where the next one is received
+    std::vector<std::byte> place_; ///< receives the next one
     MPI_Request posted_ = MPI_REQUEST_NULL;
     bool stopped_ = false;
-    std::optional<MPI_Status> last_; ///< of one that came while it stopped
-    std::list<Sent> sent_;           ///< a list, for MPI reads them where they are
+    std::optional<MPI_Status> last_; ///< of a notice that came during stop()
+    std::list<Sent> sent_;           ///< a list, because MPI reads them in place
 };
 
-/// Ends the job with what MPI says, unless the code is success.
+/// Ends the job with MPI's message, unless the code is success.
 void check_mpi(int code);
 
 } // namespace truestep::distributed

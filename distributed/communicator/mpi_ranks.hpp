@@ -8,9 +8,9 @@
 
 namespace truestep::distributed {
 
-/// A rank that waits must poll, for MPI moves data only inside its calls, but it must not keep the core
-/// from a rank that has work to do: it yields, and once nothing has come for a while, it sleeps. A poll
-/// that took long has moved data.
+/// A waiting rank must poll, because MPI moves data only inside its calls, but it must not keep the
+/// core from a rank with work to do: it yields, and after a while without arrivals it sleeps. A
+/// poll that took long has moved data.
 class Patience {
   public:
     explicit Patience(std::chrono::milliseconds timeout) : deadline_(start_ + timeout) {}
@@ -30,11 +30,11 @@ class Patience {
     Clock::time_point last_look_ = start_;
 };
 
-/// Waits in the set-up of a communicator. Some rank may have failed before it came here: even this has a
-/// timeout, and ends the job. `ranks` is what the new communicator is made from.
+/// Waits in the set-up of a communicator. Some rank may have failed before: so even this has a
+/// timeout, and ends the job. `ranks` is the communicator that is being duplicated.
 void wait_in_set_up(MPI_Request request, MPI_Comm ranks, const MpiOptions& options);
 
-/// Of all ranks together; its errors are returned.
+/// Duplicates a communicator, with all ranks together. The duplicate returns its errors.
 [[nodiscard]] MPI_Comm duplicate_ranks(MPI_Comm ranks, const MpiOptions& options);
 
 /// Throws std::logic_error unless MPI runs.

@@ -25,8 +25,8 @@ constexpr milliseconds courtesy{50};
 /// How long another rank may take to end this one.
 constexpr milliseconds resignation{5000};
 
-/// What a launcher has not read yet when a rank aborts, MPICH's throws away: so wait until the pipe to it
-/// is empty, and never long.
+/// MPICH's launcher drops what it has not read when a rank aborts. So this waits, for a limited
+/// time, until the pipe to it is empty.
 void until_it_is_read() {
     for (int waited = 0; waited < 1000; ++waited) {
         int unread = 0;
@@ -38,7 +38,7 @@ void until_it_is_read() {
 
 } // namespace
 
-/// High tags: while a communicator is being set up, the messages go by the one it was made from.
+/// High tags: while a communicator is being set up, the messages use the one from which it is made.
 enum MpiWatch::Message : int { ask = 32'001, answer_tag, ending };
 
 MpiWatch::MpiWatch(MPI_Comm ranks, milliseconds timeout) : ranks_(ranks), timeout_(timeout) {
@@ -87,7 +87,8 @@ void MpiWatch::end(const std::string& reason) noexcept {
     end_mpi(reason_text(rank_, reason));
 }
 
-/// Nobody waits for it to go, for the receiver may be dead. The byte has to stay where it is: a constant.
+/// Does not wait for the send, because the receiver may be dead. The byte has to stay in place, so
+/// it is a constant.
 void MpiWatch::send(int to, Message message, Traffic traffic) const {
     static constexpr std::array<std::uint8_t, traffic_kinds> kinds{0, 1, 2, 3, 4, 5};
     MPI_Request request = MPI_REQUEST_NULL;
@@ -137,7 +138,7 @@ std::string MpiWatch::finding(Traffic waits_in, const std::string& where) const 
     }
     if (!missing.empty())
         return missing_text(missing, timeout_, where);
-    // An order of exchanges that is not the same on all ranks.
+    // The order of exchanges differs between ranks.
     return where + " did not end within its time: all ranks wait, rank " + std::to_string(rank_) + " in " +
            where + elsewhere;
 }

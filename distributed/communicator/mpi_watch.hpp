@@ -11,19 +11,19 @@
 
 namespace truestep::distributed {
 
-/// Finds out who is missing when the time is up, and sees to it that one rank alone says so and ends all.
+/// Finds out which ranks are missing after the timeout, and makes one rank report it and end all.
 ///
-/// Who has waited too long asks all others. Those that wait themselves answer, in whatever exchange they
-/// are; those that do not answer are missing. Nothing is sent before something has gone wrong. The messages
-/// are of one byte, and a communicator's messages never meet its collectives.
+/// A rank that has waited too long asks all others. Waiting ranks answer, in whatever exchange they
+/// are; ranks that do not answer are missing. Nothing is sent before something has gone wrong. The
+/// messages are of one byte, and a communicator's messages never meet its collectives.
 class MpiWatch {
   public:
     MpiWatch(MPI_Comm ranks, std::chrono::milliseconds timeout);
 
-    /// To be called now and then by a rank that waits: answers those that ask.
+    /// A waiting rank calls this now and then: it answers ranks that ask.
     void answer(Traffic waits_in);
 
-    /// The time is up. `where` is what this rank has waited in.
+    /// Handles the timeout. `where` names the exchange in which this rank has waited.
     [[noreturn]] void time_out(Traffic waits_in, const std::string& where);
 
     /// Ends all ranks with the reason. Does not return while MPI runs.
@@ -45,7 +45,7 @@ class MpiWatch {
     MPI_Comm ranks_;
     std::chrono::milliseconds timeout_;
     int rank_ = 0;
-    /// By rank: what it waits in, or that it has not said so.
+    /// The exchange in which each rank waits, or `silent` if it has not answered.
     static constexpr std::uint8_t silent = traffic_kinds;
     std::vector<std::uint8_t> answers_;
     bool lower_asks_ = false; ///< a lower rank will speak in this rank's place
@@ -53,7 +53,7 @@ class MpiWatch {
     bool other_ends_ = false;
 };
 
-/// MPI_Abort, after one line on standard error unless the text is empty.
+/// Calls MPI_Abort, after one line on standard error unless the text is empty.
 [[noreturn]] void end_mpi(const std::string& text);
 
 [[nodiscard]] bool mpi_runs();

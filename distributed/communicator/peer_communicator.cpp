@@ -13,7 +13,7 @@ namespace truestep::distributed {
 
 namespace {
 
-/// Where parts of these sizes stand, one after the other.
+/// The places of parts of these sizes, one after the other.
 std::vector<Stretch> one_after_another(Communicator::Sizes sizes) {
     std::vector<Stretch> all;
     std::size_t begin = 0;
@@ -24,7 +24,7 @@ std::vector<Stretch> one_after_another(Communicator::Sizes sizes) {
     return all;
 }
 
-/// Of all parts together.
+/// The bytes of all parts together.
 std::size_t all_bytes(const std::vector<Stretch>& parts) {
     return parts.back().begin + parts.back().size;
 }
@@ -50,7 +50,7 @@ class MessageExchange final : public Exchange {
     std::vector<Awaited> awaited_;
 };
 
-/// All ranks' parts for this one, added as soon as they are there.
+/// Adds all ranks' parts for this rank, as soon as they arrive.
 class SummedExchange final : public Exchange {
   public:
     SummedExchange(float* sum, std::size_t values, std::size_t ranks)
@@ -101,11 +101,11 @@ std::unique_ptr<Exchange> PeerCommunicator::start(Traffic traffic, const void* s
     auto exchange = std::make_unique<MessageExchange>(receive);
     const auto own = static_cast<std::size_t>(rank_);
     const std::uint64_t number = exchanges_++;
-    // Asked for before anything is sent: two that send to each other need it (peers.hpp).
+    // Ask before anything is sent: two ranks that send to each other need it (peers.hpp).
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
         if (const Stretch& from = places.from[rank]; rank != own && from.size > 0)
             exchange->await(peers_.receive(traffic, ranks_[rank], number, from.size), from);
-    // A gather's own part may stand where it belongs.
+    // A gather's own part may be in its place already.
     auto* const home = static_cast<std::byte*>(receive) + places.from[own].begin;
     if (const Stretch& kept = places.to[own]; kept.size > 0 && home != begin + kept.begin)
         std::memmove(home, begin + kept.begin, kept.size);

@@ -14,10 +14,11 @@
 
 namespace truestep::distributed::in_process {
 
-/// The errors of ranks: the first of a rank's own is the cause, an Aborted what it led to in another.
+/// The errors of ranks: the first one that is not an Aborted is the cause, an Aborted its
+/// consequence on another rank.
 class Errors {
   public:
-    /// To be called where an error is handled. Returns its text.
+    /// Call it where an error is handled. Returns its text.
     std::string keep() {
         try {
             throw;
@@ -52,8 +53,8 @@ class Errors {
     std::exception_ptr end_;
 };
 
-/// Runs the function for each rank in a thread of its own, with the place that this rank has among the
-/// others, and returns when all have ended. Of a rank that fails, `end` tells the others.
+/// Runs the function for each rank in its own thread, with the rank's place among the others, and
+/// returns when all have ended. If a rank fails, `end` informs the others.
 template <class Place, class Function, class End>
 void run_threads(std::vector<std::unique_ptr<Place>> places, const Function& function, const End& end) {
     Errors errors;
@@ -72,7 +73,7 @@ void run_threads(std::vector<std::unique_ptr<Place>> places, const Function& fun
             for (auto& place : places)
                 threads.emplace_back([&run, mine = std::move(place)] { run(*mine); });
         } catch (const std::system_error& error) {
-            // The places of the ranks that have no thread go, which ends those that have one.
+            // Destroying the places of the ranks without a thread ends those with one.
             places.clear();
             throw Error("only " + std::to_string(threads.size()) + " of " + std::to_string(size) +
                         " ranks could be given a thread (" + error.what() + "); use fewer ranks, or MPI");

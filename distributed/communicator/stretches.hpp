@@ -8,7 +8,7 @@
 
 namespace truestep::distributed {
 
-/// Parts that stand one after the other; of each the piece.
+/// The pieces of parts that lie one after the other.
 inline void put_stretches(std::vector<Stretch>& stretches, Communicator::Sizes sizes, Piece piece = {}) {
     stretches.clear();
     stretches.reserve(sizes.size());
@@ -25,10 +25,10 @@ inline std::vector<Stretch> stretches_of(Communicator::Sizes sizes, Piece piece 
     return stretches;
 }
 
-/// Lists of stretches that exchanges have given back, for the next ones.
+/// Lists of stretches that exchanges have returned, for the next ones.
 class SpareStretches {
   public:
-    /// An empty one, with room for so many.
+    /// An empty list, with room for `room` stretches.
     [[nodiscard]] std::vector<Stretch> take(std::size_t room) {
         std::vector<Stretch> taken;
         if (spare_.empty()) {
@@ -45,7 +45,7 @@ class SpareStretches {
 
   private:
     std::vector<std::vector<Stretch>> spare_;
-    std::size_t made_ = 0; ///< there is room for all of them, so that none is lost on its way back
+    std::size_t made_ = 0; ///< room is reserved for all of them, so that none is lost on its return
 };
 
 } // namespace truestep::distributed

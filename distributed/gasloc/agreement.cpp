@@ -17,7 +17,7 @@ namespace {
 
 using problem::BiasCorrection;
 
-/// A setting as it travels. Numbers go as their bits, so that they are compared in every one.
+/// A setting as it travels. Numbers travel as their bits, so that every bit is compared.
 struct Value {
     const char* what;
     std::uint64_t bits;
@@ -30,7 +30,7 @@ std::string number(std::uint64_t bits) {
 std::string whole(std::uint64_t bits) {
     return std::to_string(bits);
 }
-/// What has no short name: that it is another one has to do.
+/// The text for settings without a short name: it only says that they differ.
 std::string unlike(std::uint64_t) {
     return "others";
 }
@@ -39,7 +39,7 @@ std::string word(std::uint64_t bits) {
     return std::string(name(static_cast<Choice>(bits)));
 }
 
-/// Of everything that was added, and its order.
+/// A digest of everything that was added, and its order.
 struct Digest {
     std::uint64_t value = 0;
     void add(std::uint64_t bits) { value = problem::mix64(value + 1) ^ problem::mix64(bits); }
@@ -84,7 +84,7 @@ std::vector<Value> values_of(const Settings& settings, const State& state) {
                               {"explicit edges", digest_of(settings.given), unlike},
                               {"the number of parameters", state.theta.size(), whole},
                               {"the round", index(state.rounds), whole}};
-    // Workers part by design, but not before the first round.
+    // Workers differ by design, but not before the first round.
     if (state.rounds == 0)
         values.push_back({"parameters", digest_of(state.theta), unlike});
     return values;
@@ -94,14 +94,14 @@ std::vector<Value> values_of(const Settings& settings, const State& state) {
 
 void agree_on_settings(distributed::Peers& peers, const Settings& settings, const State& state) {
     const std::vector<Value> mine = values_of(settings, state);
-    // Of one length for all, also where only some begin anew.
+    // One length for all, even if only some begin anew.
     constexpr std::size_t most = 16;
     using Record = std::array<std::uint64_t, most>;
     Record record{};
     for (std::size_t i = 0; i < mine.size(); ++i)
         record[i] = mine[i].bits;
     const std::vector<Record> all = distributed::gather_records(peers, record);
-    // The same line on all ranks: the first rank that is unlike rank 0.
+    // The same line on all ranks: the first rank that differs from rank 0.
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         for (std::size_t i = 0; i < most; ++i)
             if (all[rank][i] != all[0][i]) {

@@ -7,8 +7,8 @@ namespace truestep::distributed::gasloc {
 
 struct State;
 
-/// Throws truestep::Error, the same on all ranks, unless all have the same settings, parameters and round.
-/// The only time that a worker talks to all others.
+/// Throws truestep::Error, the same on all ranks, unless all have the same settings, parameters and
+/// round. Only here a worker talks to all others.
 void agree_on_settings(distributed::Peers& peers, const problem::gasloc::Settings& settings,
                        const State& state);
 

@@ -31,7 +31,8 @@ std::string worker_file(int rank, int workers) {
     return "worker-" + std::to_string(rank) + "-of-" + std::to_string(workers) + std::string(suffix);
 }
 
-/// All that a run cannot change half-way. alpha, gamma and eta may be on a schedule of the user's own.
+/// The settings that must not change during a run. alpha, gamma and eta may follow the user's own
+/// schedule.
 storage::Words words_of(const Settings& settings) {
     std::string text = "inner " + std::string(name(settings.inner)) + ", momentum " +
                        std::string(name(settings.momentum)) + ", law " + std::string(name(settings.law)) +
@@ -43,7 +44,7 @@ storage::Words words_of(const Settings& settings) {
     return {{"settings", text + ", bias_correction " + std::string(name(settings.hyper.bias_correction))}};
 }
 
-/// Of how many workers all files are there; 0: of none.
+/// The number of workers of a complete checkpoint; 0: it is not complete.
 int complete(const FileSystem& files, const fs::path& checkpoint) {
     const std::set<std::string> there = storage::names_in(files, checkpoint);
     for (const std::string& name : there) {

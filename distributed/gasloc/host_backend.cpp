@@ -15,11 +15,12 @@ namespace {
 namespace host = distributed::host;
 using Floats = std::vector<float>;
 
-/// What is folded at a time while more is on its way, and what threads share out: it stays in a cache.
+/// How much is folded at a time while more arrives, and the unit that threads share; both fit into
+/// a cache.
 constexpr Index most_at_once = problem::tunable<Index>(65'536, 8);
 constexpr Index unit = problem::tunable<Index>(4096, 4);
 
-/// A vector that neighbours may be reading, in threads of their own.
+/// A vector that neighbours may be reading in their own threads.
 struct Shared {
     explicit Shared(std::size_t size) : values(size) {}
     Floats values;
@@ -37,7 +38,7 @@ class HostBackend final : public Backend {
         m_now_.resize(m_.size());
         v_ = std::move(state.v);
         v_now_.resize(v_.size());
-        // Somebody may look at these from outside: what was there stays where it is.
+        // Callers may hold pointers to these, so their memory must not move.
         theta_.resize(state.theta.size());
         std::ranges::copy(state.theta, theta_.begin());
         if (momentum_ == Momentum::gossiped) {
@@ -74,7 +75,8 @@ class HostBackend final : public Backend {
         });
     }
 
-    /// The last reader's release comes before whatever is written here next: not so with use_count().
+    /// The last reader's release comes before the next write here; use_count() would not ensure
+    /// that.
     std::shared_ptr<const void> lend_y() override {
         x_->readers.fetch_add(1, std::memory_order_relaxed);
         return {x_->values.data(),
@@ -108,7 +110,7 @@ class HostBackend final : public Backend {
     [[nodiscard]] Index size() const { return static_cast<Index>(theta_.size()); }
     [[nodiscard]] Floats& before() { return momentum_ == Momentum::gossiped ? before_z_ : before_->values; }
 
-    /// In parts that the threads share. False if it is of one of them.
+    /// Runs a pass in parts that the threads share. False if one of the parts returns false.
     template <class Pass>
     bool everywhere(Index begin, Index end, const Pass& pass) {
         if (workers_.threads() == 1)
@@ -140,8 +142,7 @@ class HostBackend final : public Backend {
     SharedVector before_; ///< placement local: the last y
     SharedVector x_;      ///< of this round; y when it ends
     std::vector<SharedVector> pool_;
-    /// Moments as they were when the round began, and as they are in it: a skipped round has changed
-    /// nothing.
+    /// The moments when the round began, and those during it: a skipped round changes nothing.
     Floats m_, m_now_, v_, v_now_;
 };
 

@@ -129,7 +129,7 @@ Round Worker::round() {
     must_be_able_to_go_on();
     Round round{rounds_ + 1, kept_steps(), skipped_};
     round.met = neighbours(graph_of(settings_, round.number, peers_.size()), peers_.rank());
-    // Whatever interrupts the round from here on, nobody goes on with half of it.
+    // If anything interrupts the round from here on, no caller continues with half of it.
     ended_ = "round " + std::to_string(round.number) + " was interrupted";
     backend_->make_y(round.inner_steps > 0, static_cast<float>(settings_.eta));
     gossip(round);

@@ -22,8 +22,8 @@ void* allocate_aligned(std::size_t bytes) {
     if (posix_memalign(&memory, alignment, bytes == 0 ? cache_line : bytes) != 0)
         throw std::bad_alloc();
 #if defined(__linux__)
-    // Whole large pages alone: of a last one all would be taken, however little is used. Without them all
-    // is as right, and slower.
+    // Whole large pages only: a last one would be taken as a whole, however little of it is used.
+    // Without large pages everything is correct, but slower.
     if (alignment == large_page)
         static_cast<void>(madvise(memory, bytes / large_page * large_page, MADV_HUGEPAGE));
 #endif

@@ -1,5 +1,5 @@
-// The variant for x86 machines with AVX2. The loops are those of the plain variant, but for the bits of
-// comparisons.
+// The variant for x86 machines with AVX2. The loops are those of the plain variant, except for the
+// bits of comparisons.
 #if defined(__x86_64__)
 
 #include <bit>
@@ -12,7 +12,8 @@
 #include "scalar.hpp"
 #include "table.hpp"
 
-// Neither FMA nor anything else that AVX2 does not bring along: no multiplication can be contracted here.
+// Without FMA and everything else that AVX2 does not imply: no multiplication can be contracted
+// here.
 #define TRUESTEP_TARGET __attribute__((target("avx2,bmi,popcnt")))
 
 namespace truestep::distributed::host {

@@ -13,8 +13,8 @@
 #include "scalar.hpp"
 #include "table.hpp"
 
-// AVX-512 brings fused multiply-add along: it is -ffp-contract=off that keeps the compiler from it (section
-// 5), and the tests notice.
+// AVX-512 includes fused multiply-add: only -ffp-contract=off keeps the compiler from using it
+// (section 5), and the tests notice.
 #define TRUESTEP_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,bmi,bmi2,popcnt")))
 
 namespace truestep::distributed::host {
@@ -28,7 +28,7 @@ namespace {
 constexpr unsigned group_size = 16; ///< coordinates in a register
 constexpr unsigned groups = 4;      ///< in a word
 
-/// As prefetch_word(), for what is read or written little by little.
+/// Like prefetch_word(), for streams that are read or written little by little.
 TRUESTEP_TARGET inline void prefetch_next(const void* stream, std::uintptr_t distance) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(stream) + distance));
 }
@@ -46,7 +46,7 @@ TRUESTEP_TARGET inline __mmask16 group_of(std::uint64_t word, unsigned group) {
     return static_cast<__mmask16>(word >> (group_size * group));
 }
 
-/// How many bits the groups before this one have: so that no group waits for the one before it.
+/// The number of bits in the groups before this one, so that no group waits for the one before it.
 TRUESTEP_TARGET inline Index bits_before(std::uint64_t word, unsigned group) {
     return group == 0 ? 0 : std::popcount(word << (word_bits - group_size * group));
 }
@@ -67,14 +67,14 @@ TRUESTEP_TARGET inline void compress(__mmask16 bits, __m512 values, float* packe
     _mm512_mask_storeu_ps(packed, room, _mm512_maskz_compress_ps(bits, values));
 }
 
-/// The bits of what is left of a word from `begin` on, a multiple of 16.
+/// The remaining bits of a word from `begin` on, a multiple of 16.
 TRUESTEP_TARGET inline std::uint64_t rest_bits(const Mask& mask, Index begin) {
     return mask.words()[static_cast<std::size_t>(begin / word_bits)] >>
            static_cast<unsigned>(begin % word_bits);
 }
 
-/// True if a chunk has so many bits that code without branches pays. With few, most groups have none, and
-/// the branch is foreseen.
+/// True if a chunk has enough bits for code without branches to pay. With few, most groups have
+/// none, and the branch is predicted.
 TRUESTEP_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
     constexpr Index few = Mask::chunk / 32;
     const Index chunk_end =
@@ -82,7 +82,7 @@ TRUESTEP_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
     return mask.offset_of_chunk(chunk_end) - mask.offset_of_chunk(chunk_begin) > few;
 }
 
-/// A group's candidates, behind those that there are. Whole registers: what is behind the last one is
+/// Appends a group's candidates. It writes whole registers: what is behind the last candidate is
 /// overwritten by the next.
 TRUESTEP_TARGET inline Index note_group(__mmask16 inside, __m512i scores, std::uint32_t position,
                                         const Candidates& candidates, Index count) {
@@ -97,7 +97,7 @@ TRUESTEP_TARGET inline __m512i scores_of(__m512 values) {
     return _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(greatest_score));
 }
 
-/// A word of which c is known.
+/// Watches a word whose c is known.
 TRUESTEP_TARGET inline void watch_word(Watch& watch, Index word, const __m512* c) {
     const __m512i above_this = _mm512_set1_epi32(watch.high);
     const __m512i at_least_this = _mm512_set1_epi32(watch.low);
@@ -123,7 +123,7 @@ TRUESTEP_TARGET inline void watch_word(Watch& watch, Index word, const __m512* c
     watch.candidates.count = count;
 }
 
-/// Where whole words of a chunk stand.
+/// The addresses of whole words of a chunk.
 struct LocalWords {
     const float* g;
     const float* e;
@@ -132,8 +132,8 @@ struct LocalWords {
     const float* m;
     const std::uint64_t* current;
     float* payload;
-    Watch* watch = nullptr; ///< of all of them, or nothing
-    Index watched = 0;      ///< the first one's number in it
+    Watch* watch = nullptr; ///< of all these words, or nothing
+    Index watched = 0;      ///< the first word's number in it
 };
 
 /// Whether section 4.1 refuses one of a word's gradients.
@@ -149,7 +149,7 @@ TRUESTEP_TARGET inline bool refuses(const float* g) {
 /// How many words have been done: all, or those before one that is refused.
 template <bool last_is_dense, bool current_is_dense, bool watched, bool checks>
 TRUESTEP_TARGET inline Index local_words(const Scalars& scalars, Index words, LocalWords& at) {
-    const float* g = at.g; // in registers: vectors that are stored might be anything, pointers too
+    const float* g = at.g; // in registers: stored vectors might alias anything, even pointers
     const float* e = at.e;
     float* kept = at.kept;
     const float* m = at.m;
@@ -240,7 +240,7 @@ TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end,
         const Index chunk_end = begin + Mask::chunk < end ? begin + Mask::chunk : end;
         const bool last_is_dense = is_dense(pass.last, begin);
         const bool current_is_dense = is_dense(pass.current, begin);
-        // From here to where a watch begins or ends.
+        // From here to the begin or end of a watch.
         while (begin + word_bits <= chunk_end) {
             at.watch = watch_at(watches, begin);
             Index until = chunk_end - (chunk_end - begin) % word_bits;
@@ -287,7 +287,8 @@ TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& curre
         extract_rest(end - begin, e + begin, rest_bits(current, begin), payload);
 }
 
-/// A word with 16 values at most on either mask: those that both have are compressed and expanded at once.
+/// Repacks a word with at most 16 values on either mask: those that both have are compressed and
+/// expanded at once.
 TRUESTEP_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uint64_t current,
                                        float* to) {
     const auto there =
@@ -308,7 +309,7 @@ TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const floa
         const Index before = std::popcount(last_word);
         const Index count = std::popcount(word);
         if (before <= static_cast<Index>(group_size) && count <= static_cast<Index>(group_size)) {
-            repack_few(last_word, m, word, m_on_current); // also of none: a branch would be wrong too often
+            repack_few(last_word, m, word, m_on_current); // also for none: a branch would mispredict
         } else {
             for (unsigned group = 0; group < groups; ++group)
                 compress(group_of(word, group),
@@ -322,7 +323,7 @@ TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const floa
         repack_word(rest_bits(last, begin), m, rest_bits(current, begin), m_on_current);
 }
 
-/// What becomes of the scores of parameters.
+/// Keeps the greatest score of the parameters seen so far.
 TRUESTEP_TARGET inline __m512i greater_score(__m512i worst, __mmask16 counted, __m512 parameters) {
     const __m512i scores =
         _mm512_and_si512(_mm512_castps_si512(parameters), _mm512_set1_epi32(greatest_score));
@@ -371,7 +372,7 @@ TRUESTEP_TARGET inline void update_words(const Scalars& scalars, Index words, fl
     all_worst = worst;
 }
 
-/// Without decay: only what is selected.
+/// The update without decay, of selected coordinates only.
 TRUESTEP_TARGET inline void update_selected(const Scalars& scalars, Index words, float* w,
                                             const std::uint64_t* current, const float*& u, __m512i& worst) {
     const __m512 learning_rate = _mm512_set1_ps(scalars.learning_rate);
@@ -414,7 +415,7 @@ TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, floa
     return finite;
 }
 
-/// The scores of a word's groups; moves `payload` behind what is packed of it.
+/// The scores of a word's groups; advances `payload` by the word's values.
 TRUESTEP_TARGET inline void score_word(const float* e, std::uint64_t current, const float*& payload,
                                        __m512i* scores) {
     const float* const packed = payload;

@@ -1,8 +1,9 @@
-// The code of positions by AVX-512, with its byte instructions: no branch depends on a position. Included
+// The code of positions with AVX-512's byte instructions: no branch depends on a position. Included
 // by the variant avx512, within its anonymous namespace, behind bits.hpp.
 //
-// Blocks have 255 coordinates, words 64. In between stand padded blocks: four words each, of which the last
-// bit is 0. A batch of 64 blocks is 255 words, so that each batch of a segment lies alike in its words.
+// Blocks have 255 coordinates, words 64. Between the two are padded blocks: four words each, the
+// last bit of which is 0. A batch of 64 blocks is 255 words, so that all batches of a segment lie
+// alike in its words.
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -14,7 +15,7 @@
     __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi,avx512vbmi2,avx512bitalg,"        \
                           "avx512vpopcntdq,gfni,bmi,bmi2,popcnt")))
 
-/// Not every machine with the variant has them; on the others plain code does.
+/// Some machines with this variant lack them, and use plain code.
 inline bool has_byte_instructions() {
     static const bool has =
         __builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("avx512vbmi2") != 0 &&
@@ -23,17 +24,17 @@ inline bool has_byte_instructions() {
     return has;
 }
 
-constexpr Index batch_blocks = 64; // of no fewer are the coordinates whole words: 255 is odd
+constexpr Index batch_blocks = 64; // with fewer the coordinates are not whole words: 255 is odd
 constexpr Index batch_size = batch_blocks * position_block; ///< coordinates: 255 whole words
 constexpr Index batch_words = batch_size / word_bits;
 constexpr Index lanes = 8; ///< words in a register
 
-/// The lowest `count` bits, of which there may be none, or more than there are.
+/// The lowest `count` bits, also for counts below 1 or above 64.
 TRUESTEP_BYTES inline std::uint64_t lowest(Index count) {
     return count <= 0 ? 0 : _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(count < 64 ? count : 64));
 }
 
-/// `count` words, 8 at most, and 0 behind them.
+/// `count` words, 8 at most, followed by 0.
 TRUESTEP_BYTES inline __m512i words_there(const std::uint64_t* words, Index count) {
     return count >= lanes ? _mm512_loadu_si512(words)
                           : _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lowest(count)), words);
@@ -48,7 +49,8 @@ TRUESTEP_BYTES inline __m512i any_of(__m512i a, __m512i b, __m512i c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0xfe);
 }
 
-/// How far the 8 words from word 0 of a batch on lie from where they are padded: block b by b bits.
+/// The distance of the 8 words from word 0 of a batch on to their padded places: block b is off by
+/// b bits.
 TRUESTEP_BYTES inline __m512i first_shifts() {
     return _mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1);
 }
@@ -56,16 +58,16 @@ TRUESTEP_BYTES inline __m512i first_shifts() {
 // ------------------------------------------------------------------------------------------------------------
 // decoding
 
-/// The batches' bits, one after the other, go into a segment's words: each is written once, and none is
-/// read but the first and the last, which may have bits of other segments.
+/// Pours the batches' bits, one after the other, into a segment's words. Each word is written once;
+/// only the first and the last are read, which may have bits of other segments.
 class Pouring {
   public:
     TRUESTEP_BYTES Pouring(Index begin, Index end, std::uint64_t* all)
         : words_(all + begin / word_bits), last_(all + (end - 1) / word_bits), of_others_(*last_),
           carried_(*words_), shift_(static_cast<unsigned>(begin % word_bits)) {}
 
-    /// A batch of padded blocks with `size` coordinates, and zeros for a register behind them. False if a
-    /// block has a 256th coordinate.
+    /// Pours a batch of padded blocks with `size` coordinates, followed by a register of zeros.
+    /// False if a block has a 256th coordinate.
     TRUESTEP_BYTES bool pour(const std::uint64_t* padded, Index size) {
         return shift_ == 0 ? pour_at<true>(padded, size) : pour_at<false>(padded, size);
     }
@@ -115,7 +117,7 @@ class Pouring {
     std::uint64_t* words_; ///< of the next batch
     std::uint64_t* last_;
     std::uint64_t of_others_;
-    std::uint64_t carried_; ///< what the first of them has already
+    std::uint64_t carried_; ///< the bits that the first of them has already
     unsigned shift_;
 };
 
@@ -127,19 +129,19 @@ TRUESTEP_BYTES inline __m512i transposed(__m512i bytes) {
 constexpr long long powers = static_cast<long long>(0x8040'2010'0804'0201U);            // 1, 2 ... 128
 constexpr long long powers_from_above = static_cast<long long>(0x0102'0408'1020'4080U); // 128, 64 ... 1
 
-/// A product of bits: of each 8 positions, the bytes of a word that they are in, times the bits that they
-/// are there. What comes out at a place is the parity of the positions there, and ascending ones are there
-/// once at most. What is not there is no bit of any byte.
+/// A product of bits: for each 8 positions, the bytes of a word that hold them, times their bits.
+/// The result at a place is the parity of the positions there; ascending positions occur at most
+/// once. A position that is not there sets no bit.
 TRUESTEP_BYTES inline __m512i bits_of(__m512i positions, __mmask64 there) {
     return transposed(
         _mm512_maskz_permutexvar_epi8(there, positions, _mm512_set1_epi64(powers_from_above)));
 }
-/// The byte of a block: a position's highest five bits. A sixth is its neighbour's, and tables that go by
-/// these are there twice.
+/// The byte of a block: a position's highest five bits. A sixth belongs to its neighbour, so tables
+/// indexed by these are stored twice.
 TRUESTEP_BYTES inline __m512i bytes_of(__m512i positions) {
     return _mm512_srli_epi16(positions, 3);
 }
-/// The first, second ... words of what each 8 positions make.
+/// The first, second ... words of the product of each 8 positions.
 TRUESTEP_BYTES inline __m512i product(__m512i bytes, __m512i table, __m512i bits) {
     return _mm512_gf2p8affine_epi64_epi8(transposed(_mm512_permutexvar_epi8(bytes, table)), bits, 0);
 }
@@ -155,21 +157,21 @@ struct Products {
     __m512i words[4];
 };
 
-/// The words of two registers' lanes, by turns: of their lower halves, or of their upper ones.
+/// Interleaves the words of two registers' lanes: of their lower halves, or of their upper ones.
 TRUESTEP_BYTES inline __m512i lower_words(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
 }
 TRUESTEP_BYTES inline __m512i upper_words(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
 }
-/// The same of pairs of words.
+/// The same for pairs of words.
 TRUESTEP_BYTES inline __m512i lower_pairs(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), b);
 }
 TRUESTEP_BYTES inline __m512i upper_pairs(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), b);
 }
-/// Adds up the words at even places and those at odd ones, by turns from either.
+/// Adds the words at even places to those at odd ones, alternating between the registers.
 TRUESTEP_BYTES inline __m512i added_pairs(__m512i a, __m512i b) {
     return _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
@@ -204,7 +206,7 @@ TRUESTEP_BYTES inline void pad_blocks(__m512i positions, __mmask64 there, std::u
     }
 }
 
-/// Of each place for a position, 8 * `groups` of a block, whether its block has one for it: the first ones.
+/// For each of a block's 8 * `groups` places, whether it holds a position: the first places do.
 template <int groups>
 TRUESTEP_BYTES inline void places_of(const std::uint8_t* counts, std::uint64_t* places) {
     if constexpr (groups == 1) {
@@ -227,14 +229,14 @@ TRUESTEP_BYTES inline void places_of(const std::uint8_t* counts, std::uint64_t* 
     }
 }
 
-/// Positions that are read from the first to the last, none behind it, and whether they ascend.
+/// Reads positions from the first to the last, and none behind it; checks that they ascend.
 class PositionStream {
   public:
     TRUESTEP_BYTES PositionStream(const std::uint8_t* positions, Index count)
         : next_(positions), end_(positions + count) {}
 
-    /// A batch's blocks, 8 / `groups` at a time; each by itself where one of these has more positions than
-    /// there are places.
+    /// Pads a batch's blocks, 8 / `groups` at a time, or one by one if one of these has more
+    /// positions than places.
     template <int groups>
     TRUESTEP_BYTES void pad(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
         constexpr Index together = 8 / groups;
@@ -251,7 +253,7 @@ class PositionStream {
             }
             const std::uint64_t places = all_places[block / together];
             const Index count = std::popcount(places);
-            const std::uint64_t last = places & ~(places >> 1U & ~ends); // of each block
+            const std::uint64_t last = places & ~(places >> 1U & ~ends); // the last one of each block
             const __m512i here = from(next_);
             bad_ |=
                 _mm512_cmpge_epu8_mask(here, from(next_ + 1)) & lowest(count) & ~_pext_u64(last, places);
@@ -260,7 +262,8 @@ class PositionStream {
         }
     }
 
-    /// The same with 32 places for each of two blocks; what has no place comes behind all.
+    /// The same with 32 places for each of two blocks; positions without a place are added at the
+    /// end.
     TRUESTEP_BYTES void pad_pairs(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
         constexpr Index places_each = 32;
         constexpr std::uint64_t ends = 0x8000'0000'8000'0000U;
@@ -292,7 +295,7 @@ class PositionStream {
                                       _mm512_set1_epi8(static_cast<char>(count)));
     }
 
-    /// The bytes there and behind, a register of them at most.
+    /// The bytes from there on, at most a register of them.
     TRUESTEP_BYTES __m512i from(const std::uint8_t* positions) const {
         const Index left = end_ - positions;
         return left >= 64 ? _mm512_loadu_si512(positions)
@@ -311,7 +314,7 @@ class PositionStream {
             _mm256_maskz_loadu_epi8(static_cast<__mmask32>(lowest(end_ - second) & half), second), 1);
     }
 
-    /// Of so many positions of one block.
+    /// Checks that `count` positions of one block ascend.
     TRUESTEP_BYTES void note_ascent(const std::uint8_t* positions, Index count) {
         for (; count > 1; count -= 64, positions += 64) {
             const __mmask64 followed = lowest(count - 1);
@@ -320,7 +323,8 @@ class PositionStream {
         }
     }
 
-    /// Adds so many positions to a block, 8 at a time: the product once more, of four words in a register.
+    /// Adds `count` positions to a block, 8 at a time: the same product, of four words in a
+    /// register.
     TRUESTEP_BYTES static void add_to(std::uint64_t* padded, const std::uint8_t* positions, Index count) {
         const __m256i table = _mm256_setr_epi64x(powers, 0, 0, 0);
         const __m256i word =
@@ -346,7 +350,7 @@ class PositionStream {
         _mm256_storeu_si256(block, bits);
     }
 
-    /// A block by itself, of any count.
+    /// Pads a single block of any count.
     TRUESTEP_BYTES void pad_one(Index count, std::uint64_t* padded) {
         std::memset(padded, 0, 4 * sizeof *padded);
         note_ascent(next_, count);
@@ -356,10 +360,10 @@ class PositionStream {
 
     const std::uint8_t* next_;
     const std::uint8_t* end_;
-    std::uint64_t bad_ = 0; ///< a bit for each that is not less than the one behind it, somewhere
+    std::uint64_t bad_ = 0; ///< a bit for each position that is not less than its successor, somewhere
 };
 
-/// A padded block has a bit that is none of its `size` first.
+/// Whether a padded block has a bit beyond its first `size`.
 TRUESTEP_BYTES inline bool is_beyond(const std::uint64_t* block, Index size) {
     std::uint64_t beyond = 0;
     for (Index word = 0; word < 4; ++word)
@@ -367,7 +371,7 @@ TRUESTEP_BYTES inline bool is_beyond(const std::uint64_t* block, Index size) {
     return beyond != 0;
 }
 
-/// With places for 8 * `groups` positions of a block, of which most have fewer.
+/// Decodes with places for 8 * `groups` positions of a block; most blocks have fewer.
 template <int groups>
 TRUESTEP_BYTES bool decode_blocks(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
                                   Index end, Index k, std::uint64_t* words) {
@@ -406,15 +410,15 @@ TRUESTEP_BYTES inline bool counts_to_by_bytes(const std::uint8_t* counts, Index 
 // ------------------------------------------------------------------------------------------------------------
 // encoding
 
-/// Pads `blocks` of the `size` coordinates that begin with bit `shift` of a word: up to a batch, and up to
-/// a register more than there are.
+/// Pads `blocks` blocks of the `size` coordinates that begin with bit `shift` of a word: up to a
+/// batch, and up to a register beyond the last.
 template <bool at_a_word>
 TRUESTEP_BYTES void pad_bits(const std::uint64_t* words, unsigned shift, Index size, Index blocks,
                              std::uint64_t* padded) {
     const __m128i down = _mm_cvtsi32_si128(static_cast<int>(shift));
     const __m128i up = _mm_cvtsi32_si128(64 - static_cast<int>(shift));
     const __m512i two = _mm512_set1_epi64(2);
-    // Without the bit that is the next block's first.
+    // Without the first bit of the next block.
     const __m512i of_block = _mm512_setr_epi64(-1, -1, -1, INT64_MAX, -1, -1, -1, INT64_MAX);
     const Index count = (static_cast<Index>(shift) + size + word_bits - 1) / word_bits;
     __m512i left = first_shifts();
@@ -434,8 +438,8 @@ TRUESTEP_BYTES void pad_bits(const std::uint64_t* words, unsigned shift, Index s
     }
 }
 
-/// Where the positions of padded blocks go: whole registers, which the next one overwrites, where there is
-/// room for them.
+/// Writes the positions of padded blocks: whole registers where there is room for them, which the
+/// next one overwrites.
 class PositionSink {
   public:
     TRUESTEP_BYTES PositionSink(std::uint8_t* positions, std::uint8_t* end) : next_(positions), end_(end) {
@@ -443,7 +447,8 @@ class PositionSink {
             number_[i] = static_cast<std::uint8_t>(i);
     }
 
-    /// Two blocks, where few bytes have more than one bit: the bytes that have one, each with its number.
+    /// Takes two blocks in which few bytes have more than one bit: it compresses the bytes with a
+    /// bit, and their numbers.
     TRUESTEP_BYTES void take_few(const std::uint64_t* padded, std::uint8_t* counts) {
         const __m512i all = _mm512_loadu_si512(padded);
         const __m512i one_less = _mm512_sub_epi8(all, _mm512_set1_epi8(1));
@@ -459,7 +464,7 @@ class PositionSink {
         put(_mm512_maskz_compress_epi8(taken, position), counts[0] + counts[1]);
     }
 
-    /// Two blocks, by words.
+    /// Takes two blocks, word by word.
     TRUESTEP_BYTES void take(const std::uint64_t* padded, std::uint8_t* counts) {
         for (Index block = 0; block < 2; ++block) {
             const std::uint8_t* const first = next_;
@@ -539,7 +544,7 @@ TRUESTEP_TARGET bool decode_positions(const std::uint8_t* counts, const std::uin
     const Index blocks = (end - begin + position_block - 1) / position_block;
     if (!counts_to_by_bytes(counts, blocks, k))
         return false;
-    // As much room as nearly all blocks need where positions are anywhere.
+    // Enough places for nearly all blocks if the positions are spread at random.
     const auto decode = k < 3 * blocks   ? decode_blocks<1>
                         : k < 8 * blocks ? decode_blocks<2>
                                          : decode_blocks<4>;

@@ -1,5 +1,5 @@
-// Bits of masks in whole words: counts, and the codes in which they travel. Included once by each variant,
-// within its anonymous namespace, behind packed.hpp; hence no include guard.
+// Bits of masks in whole words: counts, and the codes in which they travel. Each variant includes
+// it once, within its anonymous namespace, behind packed.hpp; hence no include guard.
 
 TRUESTEP_TARGET Index count_words(const std::uint64_t* words, Index count) {
     Index total = 0;
@@ -15,7 +15,7 @@ TRUESTEP_TARGET Index count_common(const std::uint64_t* a, const std::uint64_t* 
     return total;
 }
 
-/// The `count` bits from bit `at` on, 1 to 64 of them; touches no word that has none of them.
+/// The `count` bits from bit `at` on, 1 to 64 of them; touches only words that hold some of them.
 TRUESTEP_TARGET inline std::uint64_t bits_at(const std::uint64_t* words, Index at, Index count) {
     const auto shift = static_cast<unsigned>(at % word_bits);
     std::uint64_t bits = words[at / word_bits] >> shift;
@@ -60,7 +60,7 @@ TRUESTEP_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index 
     return found == k;
 }
 
-/// A block of the code of positions at a time.
+/// Encodes positions, a block at a time.
 TRUESTEP_TARGET void plain_encode_positions(const std::uint64_t* words, Index begin, Index end,
                                             std::uint8_t* counts, std::uint8_t* positions,
                                             const std::uint8_t* /*positions_end*/) {
@@ -76,7 +76,7 @@ TRUESTEP_TARGET void plain_encode_positions(const std::uint64_t* words, Index be
     }
 }
 
-/// As its counts say, the code has k positions.
+/// Whether the counts of the code add up to k positions.
 TRUESTEP_TARGET inline bool counts_to(const std::uint8_t* counts, Index blocks, Index k) {
     Index total = 0;
     for (Index i = 0; i < blocks; ++i)
@@ -94,7 +94,8 @@ TRUESTEP_TARGET bool plain_decode_positions(const std::uint8_t* counts, const st
     std::uint64_t current = words[word];
     if (word < last)
         std::memset(words + word + 1, 0, static_cast<std::size_t>(last - word) * sizeof *words);
-    // A word is stored with each of its bits, and never read: no load waits for the store before it.
+    // A word is stored with each of its bits, and never read: no load waits for the store before
+    // it.
     for (; begin < end; begin += position_block) {
         const Index size = position_block < end - begin ? position_block : end - begin;
         Index before = -1;

@@ -1,6 +1,6 @@
-// The passes of local.hpp. Included once by each variant, behind packed.hpp and as that is.
+// The passes of local.hpp. Each variant includes it once, behind packed.hpp and in the same way.
 
-/// Where the bits of magnitudes are largest: below an infinity's where all are finite.
+/// Keeps the largest bits of magnitudes, which are below an infinity's if all values are finite.
 TRUESTEP_TARGET inline Score greater(Score worst, float value) {
     const Score score = std::bit_cast<Score>(value) & greatest_score;
     return score > worst ? score : worst;
@@ -75,7 +75,7 @@ TRUESTEP_TARGET void drift(float eta, Index begin, Index end, const float* theta
     drift_word(eta, end - begin, theta + begin, x + begin);
 }
 
-/// How many were met: nobody, one, whose y goes through no sum of its own, or more.
+/// How many neighbours were met: none, one, whose y needs no sum, or more.
 enum class Meeting : std::uint8_t { nobody, one, many };
 
 template <Meeting meeting, bool carries, bool of_gossiped>
@@ -100,7 +100,7 @@ TRUESTEP_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Inde
     theta += begin;
     TRUESTEP_APART
     for (Index i = 0; i < count; ++i) {
-        float z = y[i]; // in every bit, where nobody was met
+        float z = y[i]; // the same bits if no neighbour was met
         if (meeting == Meeting::one)
             z = element::gossiped(a, y[i], element::pull(0.0F, lambda, y[i], other[i]));
         if (meeting == Meeting::many)

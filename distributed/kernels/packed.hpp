@@ -1,16 +1,16 @@
-// The loops over packed vectors, and the others that the compiler turns into vector code by itself.
-// Included once by each variant, within its anonymous namespace, with TRUESTEP_TARGET naming the
+// The loops over packed vectors, and the others that the compiler vectorizes by itself. Each
+// variant includes it once, within its anonymous namespace, with TRUESTEP_TARGET naming the
 // instruction set; hence no include guard.
 //
-// Results go through a small block that cannot overlap an argument: so a result may be written over an
-// argument, and the compiler need not ask whether it is.
+// Results pass through a small block that cannot overlap an argument: so a result may overwrite an
+// argument, and the compiler need not check whether it does.
 
 constexpr Index word_bits = Mask::word_bits;
 constexpr Index block_size = problem::tunable<Index>(256, 64);
 
-/// Asks for the word that a stream will hold a page further on. The hardware follows a stream only to the
-/// end of its page, and with more work per cache line than a plain loop has, too few lines would be under
-/// way otherwise.
+/// Prefetches the word that a stream will reach a page further on. The hardware follows a stream
+/// only to the end of its page, and with more work per cache line than a plain loop has, too few
+/// lines would be under way.
 TRUESTEP_TARGET inline void prefetch_word(const float* stream, std::uintptr_t distance = 4096) {
     constexpr std::uintptr_t line = 64;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
@@ -18,17 +18,17 @@ TRUESTEP_TARGET inline void prefetch_word(const float* stream, std::uintptr_t di
         __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
 }
 
-// Where a coordinate has little arithmetic, a block costs a tenth of a plain loop's speed. Such passes
-// write to where an argument was, or to a vector of their own, coordinate by coordinate: nothing that one
-// iteration writes is read by another, and the compiler is told so.
+// Where a coordinate has little arithmetic, a block costs a tenth of a plain loop's speed. Such
+// passes write to an argument's place, or to a separate vector, coordinate by coordinate: no
+// iteration reads what another writes, and the pragma tells the compiler so.
 #if defined(__clang__)
 #define TRUESTEP_APART _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define TRUESTEP_APART _Pragma("GCC ivdep")
 #endif
 
-/// As prefetch_word(), nearer: with a few streams and short iterations, what is asked for a page ahead is
-/// found to come too early.
+/// Like prefetch_word(), but nearer: with a few streams and short iterations, a page ahead is
+/// measurably too early.
 TRUESTEP_TARGET inline void prefetch_near(const float* stream) {
     prefetch_word(stream, 1024);
 }
@@ -56,8 +56,8 @@ TRUESTEP_TARGET Index first_unacceptable(const float* g, Index begin, Index end)
 TRUESTEP_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
                           Index stride, float* mean) {
     const float divisor = scalars.workers;
-    // By a power of two both are exact but for the one rounding, and a division takes several times as
-    // long.
+    // For a power of two both are exact except for the one rounding, and a division takes several
+    // times as long.
     const bool is_power = (std::bit_cast<std::uint32_t>(divisor) & 0x007f'ffffU) == 0;
     const float factor = 1.0F / divisor;
     float sum[block_size];
@@ -99,7 +99,7 @@ TRUESTEP_TARGET void to_bf16(Index begin, Index end, float* c, std::uint16_t* se
     }
 }
 
-/// Each part goes to fp32 a block at a time, and is added as every payload.
+/// Converts each part to fp32 a block at a time, and adds it like every payload.
 TRUESTEP_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end,
                                const std::uint16_t* parts, Index stride, float* mean) {
     float sum[block_size];
@@ -228,8 +228,8 @@ TRUESTEP_TARGET void directions(problem::BiasCorrection correction, const Scalar
     }
 }
 
-/// Section 3 where g is the mean already: M to m's place, the decay, u, and w. False if a parameter has
-/// turned non-finite. One pass: every vector is read and written once.
+/// Section 3 with a given mean g: M replaces m, then the decay, u, and w. The greatest score is
+/// returned, to detect a non-finite parameter. One pass: every vector is read and written once.
 template <bool momentum>
 TRUESTEP_TARGET inline Score dense_word(const Scalars& s, Index count, const float* g, float* m, float* w,
                                         Score worst) {

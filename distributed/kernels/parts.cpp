@@ -1,5 +1,5 @@
-// What a step in parts and a payload of bf16 need beside the passes: a few values of each stretch of
-// memory, so plain code does.
+// The additional operations of a step in parts and of a bf16 payload: they touch a few values of
+// each stretch of memory, so plain code suffices.
 #include <algorithm>
 #include <bit>
 
@@ -17,7 +17,7 @@ std::uint64_t bits_within(Index first, Index begin, Index end) {
     return below & (~std::uint64_t{0} << from);
 }
 
-/// Calls work(i) for the coordinates that the mask has in [begin, end).
+/// Calls work(i) for the mask's coordinates in [begin, end).
 template <class Work>
 void each_selected(Index begin, Index end, const Mask& mask, const Work& work) {
     for (Index first = begin / Mask::word_bits * Mask::word_bits; first < end; first += Mask::word_bits) {

@@ -1,4 +1,4 @@
-// The variant for every machine: standard C++, in whatever instruction set the compiler was told to use.
+// The variant for every machine: standard C++, in the compiler's target instruction set.
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 #include "table.hpp"
 
-// Coordinates one at a time: for what is left over at the end of a vector. Coordinates count from 0 at the
-// first one left over; the masks' bits are in one word.
+// Coordinates one at a time, for the remainder of a vector. They count from 0 at the first one left
+// over; the masks' bits are in one word.
 
 namespace truestep::distributed::host {
 
@@ -30,7 +30,7 @@ inline void local_rest(const Scalars& scalars, Index count, const float* g, cons
     }
 }
 
-/// The watch that has the word at `begin`, or nothing; those before it are left behind.
+/// The watch that has the word at `begin`, or nothing; drops the watches before it.
 inline Watch* watch_at(std::span<Watch>& watches, Index begin) {
     while (!watches.empty() && watches.front().end <= begin)
         watches = watches.subspan(1);
@@ -45,7 +45,7 @@ inline void extract_rest(Index count, float* e, std::uint64_t current, float* pa
         }
 }
 
-/// Only the bits of `current` that are set, wherever they are: also the way for a word with few of them.
+/// Visits only the set bits of `current`, so that it also serves words with few of them.
 inline void repack_word(std::uint64_t last, const float* m, std::uint64_t current, float* m_on_current) {
     for (; current != 0; current &= current - 1) {
         const std::uint64_t bit = current & (~current + 1);

@@ -1,10 +1,11 @@
 // The top k of a segment, without sorting it (section 5's total order: larger score first, then the lower
 // index).
 //
-// Let T be the k-th largest score. All coordinates above T are selected, and of those that equal it the
-// first few. A bracket around T turns that into one pass over memory: what is above the bracket is selected
-// at once, what is inside is put aside, and T is looked for there. Any bracket that holds T gives the same
-// bits. Where the guess failed, T is found by counting, digit by digit, whatever the data are.
+// Let T be the k-th largest score. All coordinates above T are selected, and of those that equal it
+// the first few. A bracket around T needs one pass over memory: coordinates above the bracket are
+// selected at once, those inside are put aside, and T is searched for among them. Any bracket that
+// holds T gives the same bits. If the guess failed, T is found by counting, digit by digit, for any
+// data.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -27,13 +28,13 @@ namespace {
 constexpr Index word_bits = Mask::word_bits;
 
 // Speed only; any values give the same bits.
-/// Its scores are copied into the cache and looked at again and again. Larger ones touch three words at
-/// least.
+/// Its scores are copied into the cache and read repeatedly. Larger ones touch at least three
+/// words.
 constexpr Index small_segment = problem::tunable<Index>(8192, 2 * word_bits);
 /// The scores of a block stay in the nearest cache.
 constexpr Index block_words = problem::tunable<Index>(8, 2);
 constexpr Score hint_reach = Score{1} << 18; ///< a 32nd of an octave... of the last threshold, up and down
-/// A sample costs next to nothing beside the pass.
+/// A sample costs almost nothing compared with the pass.
 constexpr Index large_segment = problem::tunable<Index>(Index{1} << 18, 300);
 
 struct Bracket {
@@ -43,8 +44,8 @@ struct Bracket {
 
 constexpr Index most_bins = 4096;
 
-/// Memory that a thread keeps from one segment to the next. It is not written before it is used: what no
-/// candidate comes to takes no memory.
+/// Memory that a thread keeps from one segment to the next. It is not initialized: parts without
+/// candidates take no memory.
 struct Scratch {
     CandidateRoom room;
     CandidateRoom bins; ///< of take_any()
@@ -73,7 +74,7 @@ std::uint64_t lowest_bits(std::uint64_t bits, Index count) {
     return result;
 }
 
-/// The `rank`-th largest (from 1) of scores between low and high; there are as many.
+/// The `rank`-th largest (from 1) of scores between low and high, at least `rank` of which exist.
 Score bisected(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
     while (bracket.low < bracket.high) {
         const Score middle = bracket.low + (bracket.high - bracket.low) / 2 + 1;
@@ -85,10 +86,11 @@ Score bisected(const Table& kernels, const Score* scores, Index size, Index rank
     return bracket.low;
 }
 
-/// The same. Many are counted in bins first: only those in the right one are looked at again and again.
+/// The same. Many scores are counted in bins first, so that only those in the right bin are read
+/// repeatedly.
 Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
     constexpr Index few = problem::tunable<Index>(4096, 16);
-    constexpr Score bins = 1024; // and one for what is below, one for what is above
+    constexpr Score bins = 1024; // and one for the scores below, one for those above
     if (size <= few || bracket.high - bracket.low < bins)
         return bisected(kernels, scores, size, rank, bracket);
     const unsigned shift =
@@ -117,8 +119,8 @@ Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, 
     return bisected(kernels, inside.data(), count, rank - above, here);
 }
 
-/// One segment's selection. Words are those that the segment touches; the bits of other coordinates in its
-/// first and last word are not its own.
+/// One segment's selection. Its words are those that the segment touches; bits of other coordinates
+/// in its first and last word do not belong to it.
 class Selection {
   public:
     Selection(Index begin, Index end, Index k, const float* e, const Mask& current, const float* payload,
@@ -146,9 +148,9 @@ class Selection {
 
     /// True if T is inside; then the bits are set.
     bool take_bracket(const Bracket& bracket, Score& threshold);
-    /// The same, where the local pass has looked at all words that are the segment's alone.
+    /// The same after the local pass has examined all words that belong wholly to the segment.
     bool take_watched(std::span<const Watch* const> watches, const Bracket& bracket, Score& threshold);
-    /// The words that are all the segment's; an empty range where there are none.
+    /// The words that belong wholly to the segment; the range may be empty.
     [[nodiscard]] Index body() const {
         return own_bits(first_word_) == ~std::uint64_t{0} ? first_word_ : first_word_ + 1;
     }
@@ -161,7 +163,7 @@ class Selection {
             *next_.at(word) &= ~own_bits(word);
     }
 
-    /// Where T should be, from a sample.
+    /// The expected bracket of T, from a sample.
     [[nodiscard]] Bracket sample() const;
 
     Score take_any();
@@ -181,7 +183,8 @@ class Selection {
         return {e_ + word * word_bits, current_.words() + word, payload_ + payload_offset};
     }
 
-    /// The scores of a word of which only some coordinates are the segment's; of the others no_score.
+    /// The scores of a word that only partly belongs to the segment; the other coordinates get
+    /// no_score.
     void score_part(Index word, Index payload_offset, Score* scores) const {
         const std::uint64_t current = current_.words()[word];
         const std::uint64_t own = own_bits(word);
@@ -192,7 +195,7 @@ class Selection {
         }
     }
 
-    /// The scores of words; moves the offset behind them.
+    /// The scores of words; advances the offset past them.
     void score_range(Index word, Index last, Index& payload_offset, Score* scores) const {
         while (word < last) {
             Index words = 1;
@@ -208,8 +211,8 @@ class Selection {
         }
     }
 
-    /// Calls action(first word, words, their scores) for all of the segment, in blocks that stay in the
-    /// cache.
+    /// Calls action(first word, words, their scores) for the whole segment, in blocks that stay in
+    /// the cache.
     template <class Action>
     void for_blocks(const Action& action) const {
         std::array<Score, block_words * word_bits> scores; // NOLINT: written before it is read
@@ -246,9 +249,9 @@ class Selection {
         return total;
     }
 
-    /// A word that has others' coordinates, too: those above the bracket are set and counted.
+    /// Takes a word that also has other coordinates: sets and counts those above the bracket.
     Index take_part(Index word, const Bracket& bracket, Candidates& candidates);
-    /// With all that lie in the bracket, and how many are above it.
+    /// Finishes with all candidates in the bracket and the number of coordinates above it.
     bool take_candidates(const Candidates& candidates, Index above, const Bracket& bracket,
                          Score& threshold);
 
@@ -361,9 +364,9 @@ bool Selection::take_candidates(const Candidates& candidates, Index above, const
 }
 
 Bracket Selection::sample() const {
-    // One coordinate at random from each of equally long pieces: the same ones at every call. All are far
-    // apart: asked for together, they come together. A large segment has more, for what falls between the
-    // guesses is written down.
+    // One coordinate at random from each of equally long pieces, the same at every call. They are
+    // far apart, so requesting them together overlaps their latencies. A large segment has more,
+    // because coordinates between the guesses are written to memory.
     constexpr Index together = problem::tunable<Index>(4096, 16);
     constexpr Index least = problem::tunable<Index>(1024, 8);
     constexpr Index most = problem::tunable<Index>(Index{1} << 16, 32);
@@ -372,8 +375,8 @@ Bracket Selection::sample() const {
     Scratch& memory = scratch();
     memory.make_room(std::max(samples, capacity() + 2 * word_bits)); // of the candidates, later
     Score* const scores = memory.room.scores();
-    // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value
-    // from about there will do.
+    // Where the payload has the coordinate, counting up to it would dominate the time; a value from
+    // about there suffices.
     const Index packed_begin = current_.offset(begin_);
     const Index packed = current_.offset(end_) - packed_begin;
     std::uint64_t state = 0x9e37'79b9'7f4a'7c15U;
@@ -414,7 +417,7 @@ Score Selection::take_any() {
     Bracket bracket;
     Index rank = k_;
     for (const unsigned shift : shifts) {
-        // Four tables, so that equal scores one after the other do not wait for each other. Scores outside
+        // Four tables, so that equal scores in sequence do not wait for each other. Scores outside
         // of the bracket go to the bin behind the last.
         const std::size_t bins = (static_cast<std::size_t>(bracket.high - bracket.low) + 1) >> shift;
         auto* const counts = scratch().make_bins(bins + 1);
@@ -465,7 +468,7 @@ void set_range(MaskWords next, Index begin, Index end) {
     }
 }
 
-// How far a threshold is looked for from the last one, in steps of its bits: 2^23 are an octave.
+// How far a threshold is searched for from the last one, in steps of its bits: 2^23 are an octave.
 constexpr Score least_reach = Score{1} << 13;
 constexpr Score greatest_reach = hint_reach;
 
@@ -481,8 +484,8 @@ void Selector::select(Index begin, Index end, Index k, const float* e, const Mas
         return;
     Selection selection(begin, end, k, e, current, payload, next);
     Score found = 0;
-    // The last threshold may have moved too far, and then a pass is lost; a sample does not age, but has
-    // its price.
+    // The last threshold may have moved too far, which wastes a pass; a sample is never outdated,
+    // but costs time.
     const bool hinted = threshold != 0 && selection.size() < large_segment;
     if (selection.size() <= small_segment)
         found = selection.take_small();
@@ -499,7 +502,8 @@ void Guess::learn(std::uint32_t found) {
     const Score wide = off < greatest_reach / 3 ? std::max(3 * off, narrower) : greatest_reach;
     reach =
         static_cast<std::uint32_t>(last == 0 ? hint_reach : std::clamp(wide, least_reach, greatest_reach));
-    // What was left out adds up, so that a threshold drifts: as far again is expected, unless it jumped.
+    // Coordinates that were left out add up, so a threshold drifts: expect the same drift again,
+    // unless it jumped.
     constexpr Score jump = Score{1} << 22;
     const Score drift = last == 0 ? 0 : score - static_cast<Score>(last);
     const bool goes_on =
@@ -519,7 +523,7 @@ void SelectionAhead::clear_words(const Wanted& segment, bool watched) {
         std::fill(next_.at(first), next_.at(last), 0);
         return;
     }
-    if (segment.begin % word_bits != 0) // of the others all bits are written
+    if (segment.begin % word_bits != 0) // the selection writes all bits of the other words
         *next_.at(first) = 0;
     if (segment.end % word_bits != 0)
         *next_.at(last - 1) = 0;
@@ -541,7 +545,7 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
         if (watched_[i])
             watch(i, cuts);
     }
-    // Room for as many as a good guess brings, of all watches of a part one after the other.
+    // Room for the candidates of a good guess, for all watches of a part one after the other.
     for (Part& part : parts_) {
         Index room = 0;
         for (Watch& watch : part.watches) {
@@ -565,7 +569,7 @@ void SelectionAhead::forget_watches() {
     }
 }
 
-/// Whole words of the segment, cut where the pass is.
+/// Watches whole words of the segment, split at the cuts of the pass.
 void SelectionAhead::watch(std::size_t segment, std::span<const Index> cuts) {
     const Wanted& wanted = segments_[segment];
     const Index first = (wanted.begin + word_bits - 1) / word_bits * word_bits;
@@ -602,7 +606,8 @@ std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Ma
         if (selection.take_watched(found_, around(wanted.guess), found))
             return static_cast<std::uint32_t>(found);
         ++missed_;
-        // What the watches found is of no use any more: no memory for both at once, nor between steps.
+        // The findings of the watches are no longer needed: free them, so that memory for both
+        // never exists at once, nor between steps.
         if (std::find(watched_.begin() + static_cast<std::ptrdiff_t>(segment) + 1, watched_.end(), true) ==
             watched_.end()) {
             forget_watches();

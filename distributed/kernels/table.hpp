@@ -5,13 +5,13 @@
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/local.hpp>
 
-// What a variant consists of: the passes, in one instruction set. The passes of kernels.hpp go through such
-// a table, and so do the parts of selection that touch every coordinate.
+// The functions of a variant: the passes, in one instruction set. The passes of kernels.hpp are
+// called through such a table, and so are the parts of selection that touch every coordinate.
 
 namespace truestep::distributed::host {
 
-/// The c of whole words of coordinates: at e where `current` has no bit, and packed at payload where it has
-/// one. All three begin at the first word.
+/// The c of whole words of coordinates: in e where `current` has no bit, and packed in payload
+/// where it has one. All three begin at the first word.
 struct CandidateSource {
     const float* e = nullptr;
     const std::uint64_t* current = nullptr;
@@ -59,13 +59,14 @@ struct Table {
     /// Writes which scores of a word are above `high`, and which from `low` to `high`.
     void (*between)(const Score* scores, Score low, Score high, std::uint64_t& above,
                     std::uint64_t& inside);
-    /// Sets the bits of `words` whole words whose score is above `high`, and adds to the candidates those
-    /// from `low` to `high`. The first word's coordinate is `position`. Returns how many bits it has set.
-    /// Stops early, and the bits mean nothing, when the candidates are more than they have room for.
+    /// Sets the bits of `words` whole words whose score is above `high`, and adds those from `low`
+    /// to `high` to the candidates. The first word's coordinate is `position`. Returns how many
+    /// bits it has set. If the candidates exceed their room, it stops early and the bits are
+    /// invalid.
     Index (*bracket)(const CandidateSource& source, Index words, std::uint32_t position, Score low,
                      Score high, std::uint64_t* next, Candidates& candidates);
 
-    /// The bits that are set in words, and those that are set in both of two.
+    /// The number of bits in words, and of those that two lists share.
     Index (*count_words)(const std::uint64_t* words, Index count);
     Index (*count_common)(const std::uint64_t* a, const std::uint64_t* b, Index count);
     void (*encode_bitmap)(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);

@@ -1,13 +1,14 @@
-// The passes over masks by words of 64 coordinates, for instruction sets that cannot expand and compress: a
-// word without bits is plain vector code, the bits of another are walked. Included once by each such
-// variant, within its anonymous namespace, after the function between(); hence no include guard.
+// The passes over masks by words of 64 coordinates, for instruction sets without expand and
+// compress: a word without bits is plain vector code, and the bits of another are visited one by
+// one. Each such variant includes it once, within its anonymous namespace, after the function
+// between(); hence no include guard.
 
 /// The word at `begin`, a multiple of 64.
 inline std::uint64_t word_at(const Mask& mask, Index begin) {
     return mask.words()[static_cast<std::size_t>(begin / word_bits)];
 }
 
-/// 64 values of a vector packed on `bits`, +0 where there is no bit.
+/// 64 values of a vector packed on `bits`, +0 where a bit is missing.
 TRUESTEP_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
     if (bits == ~std::uint64_t{0}) {
         std::memcpy(values, packed, word_bits * sizeof(float));
@@ -32,8 +33,8 @@ TRUESTEP_TARGET inline void extract_word(std::uint64_t bits, float* values, floa
     }
 }
 
-/// Of a word's scores those above the bracket, and to the candidates those in it, of which the first has
-/// `position`.
+/// Returns a word's scores above the bracket as bits, and adds those inside to the candidates.
+/// `position` is that of the word's first score.
 TRUESTEP_TARGET inline std::uint64_t note_word(const Score* values, Score low, Score high,
                                                std::uint32_t position, Candidates& candidates) {
     std::uint64_t above = 0;
@@ -48,7 +49,7 @@ TRUESTEP_TARGET inline std::uint64_t note_word(const Score* values, Score low, S
     return above;
 }
 
-/// A word of which c is known.
+/// Watches a word whose c is known.
 TRUESTEP_TARGET inline void watch_word(Watch& watch, Index begin, const float* c) {
     if (watch.candidates.count > watch.candidates.capacity)
         return;
@@ -129,7 +130,7 @@ TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const floa
     }
 }
 
-/// The update of the coordinates with a bit; the greatest score among them.
+/// Updates the coordinates with a bit; returns the greatest score among them.
 TRUESTEP_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, float* w, const float* u) {
     Score worst = 0;
     for (; bits != 0; bits &= bits - 1) {

@@ -24,7 +24,8 @@ std::string word(std::uint64_t bits) {
     return std::string(name(static_cast<Choice>(bits)));
 }
 
-/// A setting as it travels, and how it is told; without that it is others.
+/// A setting as it travels, and how a message shows it; without that the message only says that it
+/// differs.
 struct Field {
     const char* what;
     std::string (*told)(std::uint64_t bits);
@@ -59,7 +60,7 @@ std::uint64_t digest_of(const Floats& values) {
     return digest;
 }
 
-/// Who has to agree: the two sides of a boundary, or the replicas of one side.
+/// Who must agree: the two sides of a boundary, or the replicas of one side.
 enum class Among : std::uint8_t { sides, replicas };
 
 Record record_of(const Settings& settings, const EndState& state, Among among) {
@@ -83,15 +84,15 @@ Record record_of(const Settings& settings, const EndState& state, Among among) {
             index(settings.quantization.subsets),
             std::bit_cast<std::uint64_t>(settings.quantization.decay),
             index(state.steps),
-            replicas ? 0 : index(state.micro_batches), // of which each has its own
+            replicas ? 0 : index(state.micro_batches), // each replica has its own
             digest_of(state.a),
             same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0,
-            replicas ? 0 : digest_of(state.codebooks), // and learns these for itself
-            replicas ? digest_of(state.m) : 0};        // of the sender alone
+            replicas ? 0 : digest_of(state.codebooks), // which each replica learns by itself
+            replicas ? digest_of(state.m) : 0};        // only the sender has it
 }
 
-/// What the second has otherwise than the first, or nothing; `than` is the first, and `where` begins what
-/// it has.
+/// The first setting in which the second record differs from the first, or nothing. `than` names
+/// the first, and `where` introduces its value.
 std::string otherwise(const Record& first, const std::string& than, const std::string& where,
                       const Record& second) {
     for (std::size_t i = 0; i < fields.size(); ++i)

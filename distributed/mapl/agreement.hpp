@@ -4,9 +4,10 @@
 
 namespace truestep::distributed::mapl {
 
-/// Throws truestep::Error, the same line on both sides, if they were not told the same.
+/// Throws truestep::Error, the same line on both sides, if the two sides differ.
 void agree(distributed::Peers& peers, int peer, Side side, const Settings& settings, const EndState& state);
-/// The same among the replicas of a sender, in the order of the communicator: what they go on from alike.
+/// The same among the replicas of a sender, in the order of the communicator: for the state that
+/// they must share.
 void agree_among(distributed::Communicator& replicas, const Settings& settings, const EndState& state);
 
 } // namespace truestep::distributed::mapl

@@ -11,10 +11,10 @@ namespace truestep::distributed::mapl {
 
 namespace {
 
-/// Tokens whose scores are in the cache when they are looked through.
+/// The number of tokens whose scores are in the cache when they are examined.
 constexpr std::size_t tokens_at_once = 128;
 
-/// Section 23.1's: in ascending order, every operation rounded.
+/// The distance of section 23.1: summed in ascending order, every operation rounded.
 float distance(const float* v, const float* c, std::size_t width) {
     float sum = 0.0F;
     for (std::size_t i = 0; i < width; ++i) {
@@ -24,7 +24,7 @@ float distance(const float* v, const float* c, std::size_t width) {
     return sum;
 }
 
-/// In any order, several at once: it only has to be near.
+/// Sums in any order, several at once: it only has to be near.
 float square(const float* v, std::size_t width) {
     constexpr std::size_t lanes = 8;
     double sums[lanes] = {};
@@ -37,7 +37,7 @@ float square(const float* v, std::size_t width) {
     return static_cast<float>(std::accumulate(sums, sums + lanes, 0.0));
 }
 
-/// Every so many codewords one is held against the same lane's least.
+/// Every 32nd codeword is compared with the same lane's least.
 constexpr std::size_t score_lanes = 32;
 
 /// The least |c|^2 - 2 v c of each lane.
@@ -53,7 +53,7 @@ void least_of_lanes(const float* products, const float* sizes, std::size_t words
         least[i - whole] = std::min(least[i - whole], products[i] + sizes[i]);
 }
 
-/// Of all lanes.
+/// The least of all lanes.
 float least_of(const float* least) {
     float folded[score_lanes];
     std::copy_n(least, score_lanes, folded);
@@ -63,7 +63,7 @@ float least_of(const float* least) {
     return folded[0];
 }
 
-/// Those that may be the nearest; mostly there is but one, and then nobody measures it.
+/// The codewords that may be the nearest; mostly there is only one, which needs no measuring.
 class Nearest {
   public:
     Nearest(const float* v, const float* words, std::size_t width) : v_(v), words_(words), width_(width) {}
@@ -149,13 +149,13 @@ void Codec::choose(std::size_t tokens, const float* words, Word* indices, std::s
 Word Codec::nearest(const float* v, const float* words, const float* products, float farthest) const {
     Nearest found(v, words, shape_.width);
     const float reach = square(v, shape_.width) + farthest;
-    if (!(reach < 0x1p120F)) { // then a product may overflow, and scores say nothing
+    if (!(reach < 0x1p120F)) { // else a product may overflow, and scores mean nothing
         for (std::size_t word = 0; word < shape_.words; ++word)
             found.consider(word);
         return found.best();
     }
-    // A score is off by at most (w + 4) u (|v|^2 + |c|^2), the specification's own sum by (2 w + 4) u of
-    // that; u = 2^-24. Of two that are compared both may be, and what underflows is off besides.
+    // A score is off by at most (w + 4) u (|v|^2 + |c|^2), the specification's sum by (2 w + 4) u
+    // of that; u = 2^-24. Both of two compared scores may be off, and underflow adds to it.
     const float margin = (8.0F * static_cast<float>(shape_.width) + 16.0F) * 0x1p-24F * reach +
                          std::numeric_limits<float>::min();
     float least[score_lanes];

@@ -30,8 +30,8 @@ namespace {
 struct SentBatch final : Kept {
     SentBatch(std::span<const Id> of, Floats values, bool room)
         : Kept({of.begin(), of.end()}), q(std::move(values)), has_our_room(room) {}
-    Floats q;          ///< N x D: what was compressed
-    bool has_our_room; ///< else what the caller gave away
+    Floats q;          ///< N x D: the input of the compression
+    bool has_our_room; ///< else memory that the caller gave away
 };
 
 struct ReceivedBatch final : Kept {
@@ -76,7 +76,7 @@ class HostBackend final : public Backend {
         Message message = codec_ ? indices(x, *kept, layout, travelling) : values(x, *kept, layout);
         if (message.begin == nullptr) {
             if (!ours)
-                given = std::move(kept->q); // to say why
+                given = std::move(kept->q); // to report the reason
             return {};
         }
         return {std::move(message), std::move(kept)};
@@ -134,7 +134,7 @@ class HostBackend final : public Backend {
             codec_->decode(of.indices, state_.codebooks, of.widened.data());
             scatter_codewords(codebooks_of(settings_), travelling,
                               of.begin + forward_layout(settings_, tokens).codewords, state_.codebooks);
-            of.indices = {}; // their memory, too
+            of.indices = {}; // frees their memory, too
             of.z = of.widened.data();
         } else {
             of.z = unpacked(settings_.payload, of.begin, tokens * rank_, of.widened);
@@ -209,8 +209,8 @@ class HostBackend final : public Backend {
     /// Where the step's gradient of this side's E is summed, or nullptr.
     [[nodiscard]] float* anchor_sum() { return anchor_sum_.empty() ? nullptr : anchor_sum_.data(); }
 
-    /// For N x D values, in memory that an earlier micro-batch had, if there is any: fresh pages cost more
-    /// than what is written to them.
+    /// Memory for N x D values, from an earlier micro-batch if possible: fresh pages cost more than
+    /// writing to them.
     [[nodiscard]] Floats room(std::size_t size) {
         if (spare_.empty())
             return Floats(size);
@@ -272,9 +272,9 @@ class HostBackend final : public Backend {
     std::size_t width_ = 0;
     std::size_t rank_ = 0;
     EndState state_;
-    Floats part_;            ///< of the gradient of A that this side has
-    Floats anchor_sum_;      ///< of the step that goes on; nothing where nobody trains E
-    Floats anchor_gradient_; ///< of the last one
+    Floats part_;            ///< this side's part of the gradient of A
+    Floats anchor_sum_;      ///< of the current step; empty if E is not trained
+    Floats anchor_gradient_; ///< of the last step
     Floats gradient_;        ///< of A, of the last step: the sender's
     std::unique_ptr<Codec> codec_;
     std::vector<Floats> spare_;

@@ -9,7 +9,7 @@ namespace truestep::distributed::mapl {
 
 namespace {
 
-/// E[ids] P, N x D, times `sign`, added to what stands in `to`.
+/// Adds E[ids] P, N x D, times `sign`, to `to`.
 void add_anchor(const SideMatrices& side, float sign, std::span<const Id> ids, float* to) {
     if (side.anchor == nullptr || ids.empty())
         return;
@@ -20,7 +20,7 @@ void add_anchor(const SideMatrices& side, float sign, std::span<const Id> ids, f
              rows.data(), side.rows, to);
 }
 
-/// values P^T, N x r, times `sign`, added to the gradient's rows of the ids, in token order.
+/// Adds values P^T, N x r, times `sign`, to the gradient's rows of the ids, in token order.
 void add_to_anchor(const SideMatrices& side, float sign, std::span<const Id> ids, const float* values,
                    float* gradient) {
     if (gradient == nullptr || ids.empty())
@@ -37,7 +37,7 @@ void add_to_anchor(const SideMatrices& side, float sign, std::span<const Id> ids
             gradient[ids[token] * side.rank + j] += rows[token * side.rank + j];
 }
 
-/// values^T small, D x r, added to `part`.
+/// Adds values^T small, D x r, to `part`.
 void add_to_part(const SideMatrices& side, std::size_t tokens, const float* values, const float* small,
                  float* part) {
     multiply(
@@ -51,8 +51,8 @@ void expand(const SideMatrices& side, std::size_t tokens, const float* values, f
              side.a, to);
 }
 
-/// So many rows are copied, freed of the anchor and compressed while they are in the cache, and are still
-/// enough for a product to be worth its preparations.
+/// This many rows are copied, freed of the anchor and compressed while they are in the cache, and
+/// still suffice for an efficient product.
 constexpr std::size_t rows_at_once = 256;
 
 } // namespace
@@ -105,7 +105,7 @@ Floats whole_gradient(std::span<const float> sender, std::span<const float> rece
 }
 
 bool all_finite(std::span<const float> values) {
-    // Without a way out of the loop, and in whole words, so that it takes many values at once.
+    // Without an early exit, and in whole words, so that it is vectorized.
     constexpr std::uint32_t exponent = 0x7f800000;
     std::uint32_t found = 0;
     for (const float value : values)

@@ -8,7 +8,8 @@ namespace truestep::distributed::mapl {
 
 namespace {
 
-/// Of a finite number: the nearest bf16, of two the even one. What is beyond the greatest becomes infinite.
+/// Rounds a finite number to the nearest bf16, ties to even. Values beyond the greatest become
+/// infinite.
 std::uint16_t nearest_bf16_bits(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);

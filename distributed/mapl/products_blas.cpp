@@ -1,4 +1,4 @@
-// By a library that has CBLAS: OpenBLAS, BLIS.
+// Products by a library with CBLAS: OpenBLAS, BLIS.
 #include <truestep/distributed/mapl/products.hpp>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ int count(std::size_t size) {
     return static_cast<int>(size);
 }
 
-/// From row to row of a matrix of `rows` x `columns`, or of its transpose.
+/// The distance between rows of a matrix of `rows` x `columns`, or of its transpose.
 int stride(bool transposed, std::size_t rows, std::size_t columns) {
     return std::max(1, count(transposed ? rows : columns));
 }
@@ -60,7 +60,7 @@ void one_thread_unless_asked() {
 
 #else
 
-// BLIS has one, unless it is asked for more.
+// BLIS uses one unless more are requested.
 void one_thread_unless_asked() {}
 
 #endif

@@ -1,5 +1,5 @@
-// Without a BLAS: Eigen, on one thread (EIGEN_DONT_PARALLELIZE), with the instructions that the compiler
-// was told of.
+// Products without a BLAS: by Eigen, on one thread (EIGEN_DONT_PARALLELIZE), with the compiler's
+// target instructions.
 #include <truestep/distributed/mapl/products.hpp>
 
 #include <Eigen/Core>

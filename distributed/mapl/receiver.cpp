@@ -25,7 +25,7 @@ EndState first_state(const Settings& settings, Side side, std::span<const float>
 
 namespace {
 
-/// What the settings make of a state that is not theirs is told; what it leaves open is filled in.
+/// Refuses a state that does not fit the settings, and fills in what it leaves open.
 EndState completed(const Settings& settings, EndState state, Side side) {
     const bool anchored = settings.anchors != Anchors::none;
     const auto must_have = [](const char* what, const Floats& values, std::size_t wanted) {
@@ -196,7 +196,7 @@ Receiver::Came Receiver::arrived(Index micro, Index count) {
     std::unique_ptr<Kept> kept = backend_->arrive(std::move(coming), message, tokens);
     check_arrived(*kept);
     Came came{backend_->decompress(*kept, next_codewords()), kept->ids};
-    peers_.progress(); // what has been expected came no further meanwhile
+    peers_.progress(); // expected messages made no progress meanwhile
     under_way_.emplace(micro, std::move(kept));
     ++batches_;
     return came;
@@ -233,7 +233,7 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
                                  : " has a gradient that is not finite; nothing was sent"));
     peers_.send(Traffic::gradient, peer_, number(micro), std::move(dz.begin), dz.bytes);
     backend_->add_receivers(kept, gradient);
-    peers_.progress(); // what has been expected came no further meanwhile
+    peers_.progress(); // expected messages made no progress meanwhile
     under_way_.erase(found);
 }
 

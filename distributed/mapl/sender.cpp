@@ -85,7 +85,7 @@ Rows Sender::taken_back(Index micro) {
     const std::size_t bytes = payload_bytes(found->second->tokens());
     const auto coming = incoming(Traffic::gradient, micro, bytes);
     Rows dx = backend_->decompress_gradient(*found->second, coming->wait(bytes));
-    peers_.progress(); // what has been expected came no further meanwhile
+    peers_.progress(); // expected messages made no progress meanwhile
     under_way_.erase(found);
     return dx;
 }

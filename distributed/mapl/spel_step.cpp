@@ -10,7 +10,7 @@ namespace truestep::distributed::mapl {
 
 namespace {
 
-/// In several sums at once, which do not wait for each other.
+/// Uses several sums at once, which do not wait for each other.
 double sum_of_squares(const Floats& values) {
     std::array<double, 16> sums{};
     const std::size_t whole = values.size() - values.size() % sums.size();
@@ -27,8 +27,9 @@ double sum_of_squares(const Floats& values) {
     return sum;
 }
 
-/// D x r and what is made of it. The polynomials go by r x r matrices: X (c0 I + S (c1 I + c2 S)), S = X^T
-/// X, takes two products with D and one without, where the plain form takes three with it.
+/// A D x r matrix and its operations. The polynomials use r x r matrices: X (c0 I + S (c1 I + c2
+/// S)), S = X^T X, takes two products with D and one without, where the plain form takes three with
+/// D.
 class Tall {
   public:
     explicit Tall(const Settings& settings)

@@ -59,7 +59,7 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
                           {.step = steps_ + 1})
             .bytes_sent;
 
-    // Whatever interrupts the step from here on, nobody goes on with half of it.
+    // If anything interrupts the step from here on, no caller continues with half of it.
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
     std::vector<std::size_t> by_owner;
     for (const problem::Range& range : ranges_)
@@ -67,7 +67,7 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
     const int parts = exchange(gradient, by_owner);
 
-    // Section 3 on the shard. The mean lives in the cache alone, block after block.
+    // Section 3 on the shard. The mean exists only in the cache, block after block.
     constexpr Index block = problem::tunable<Index>(4096, 7);
     std::array<float, block> mean; // NOLINT: written before it is read
     const float* const sums = ranks == 1 ? gradient.data() : received_.data();
@@ -75,7 +75,7 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     bool finite = true;
     for (Index begin = 0; begin < own; begin += block) {
         const Index count = std::min(block, own - begin);
-        const float* g = sums + begin; // of one rank, the mean as it is
+        const float* g = sums + begin; // with one rank, the gradient itself is the mean
         if (ranks > 1) {
             host::fold(scalars, parts, 0, count, g, own, mean.data());
             g = mean.data();
@@ -86,8 +86,8 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     }
 
     communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
-    // Parameters are the same on all ranks; a moment is its owner's alone, but cannot turn non-finite
-    // without making its parameter so. The own ones have been looked at.
+    // Parameters are the same on all ranks. A moment belongs to its owner, but cannot turn
+    // non-finite without making its parameter so. The own ones have been checked.
     const Index end = shard().end;
     finite = finite && host::finite(w_.data(), shard().begin) && host::finite(w_.data() + end, d - end);
     ++steps_;
@@ -103,8 +103,8 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     halted_.clear();
 }
 
-/// What the ranks have for this one goes to received_; returns how many parts that is. A rank that is alone
-/// has it all.
+/// Receives the ranks' values for this rank in received_; returns the number of parts. A single
+/// rank has all of them.
 int AdamS::exchange(std::span<const float> gradient, const std::vector<std::size_t>& by_owner) {
     const int ranks = communicator_.size();
     if (ranks == 1)

@@ -76,7 +76,7 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
 
 namespace {
 
-/// Each setting that the digest of a problem is made of stands here under its name.
+/// The settings in the digest of a problem, by name.
 using NamedSettings = std::vector<std::pair<std::string, std::string>>;
 
 NamedSettings named_settings(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
@@ -108,8 +108,8 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
     return all;
 }
 
-/// Names the first setting in which the problem of this rank differs from that of rank 0. All ranks call
-/// it, once they know, so that what they agree on every time stays small.
+/// Names the first setting in which the problem of this rank differs from that of rank 0. All ranks
+/// call it only after they have found a difference, so that the usual agreement stays small.
 std::string difference_of(Communicator& communicator, std::size_t rank, const NamedSettings& mine) {
     struct Setting {
         std::uint64_t digest;
@@ -174,7 +174,7 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
             throw Error("rank " + std::to_string(rank) +
                         " was given other initial parameters than rank 0; give all ranks the same bits");
     }
-    // The same on all ranks by now, so all throw.
+    // All ranks have the same parameters by now, so all throw.
     check_finite(problem.layout, "initial parameter", parameters);
 }
 
@@ -193,7 +193,7 @@ Agreed agreed_by(const Communicator& communicator, const AgreementRoom& room) {
     return {communicator.sent_by_gather(room.sizes), static_cast<int>(claim) % had_some};
 }
 
-/// What begins the line of whatever is wrong with it.
+/// The begin of an error about this attempt.
 std::string text_of(const Attempt& attempt) {
     const std::string step = "step " + std::to_string(attempt.step);
     return attempt.bucket == 0 ? step : step + ", bucket " + std::to_string(attempt.bucket);
@@ -203,9 +203,9 @@ float value_of(const Intent& intent) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(intent.said));
 }
 
-constexpr Index cannot = -1; ///< a bucket, or a step, that its own rank finds fault with
+constexpr Index cannot = -1; ///< a bucket, or a step, in which its own rank finds a fault
 
-/// Of a bucket: which one, as a number below `cannot`.
+/// The identity of a bucket, as a number below `cannot`.
 Index number_of(std::span<const std::size_t> tensors) {
     std::uint64_t digest = empty_digest;
     for (const std::size_t tensor : tensors)
@@ -217,7 +217,7 @@ std::string told(Index intent) {
     return intent >= 0 ? "takes the step" : "gives a bucket";
 }
 
-/// Throws the same on all ranks unless all are about to do the same.
+/// Throws the same error on all ranks unless all are about to do the same.
 void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
     const Index first = all.front().refused;
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -234,7 +234,8 @@ void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
     }
 }
 
-/// Throws the same on all ranks if one goes on from another state; those that refuse say nothing of theirs.
+/// Throws the same error on all ranks if one continues from another state; ranks that refuse do not
+/// state theirs.
 void expect_same_state(const std::vector<Intent>& all, Index d, const Attempt& attempt) {
     const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
     for (std::size_t rank = 1; rank < all.size(); ++rank)
@@ -261,7 +262,7 @@ std::uint64_t digest_of_state(const RankState& state) {
     for (const Mask* mask : {&state.current, &state.coming})
         for (std::size_t word = 0; word < mask->word_count(); ++word)
             digest = with(digest, mask->words()[word]);
-    return digest | (claim_bits + 1); // 0 is for none
+    return digest | (claim_bits + 1); // 0 means none
 }
 
 Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,

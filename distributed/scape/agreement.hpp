@@ -14,8 +14,8 @@ namespace truestep::distributed::scape {
 /// decay.
 void check_one_param_group(const problem::Layout& layout);
 
-/// Throws truestep::Error on all ranks unless all were given the same problem and the same, finite
-/// parameters: none ever travels, so a difference would stay.
+/// Throws truestep::Error on all ranks unless all got the same problem and the same, finite
+/// parameters: parameters never travel, so a difference would stay.
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,
                       Reduction reduction, std::span<const float> parameters);
@@ -23,65 +23,66 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
 /// Throws truestep::Error for the first value that is a NaN or an infinity. `what` begins the message.
 void check_finite(const problem::Layout& layout, const std::string& what, std::span<const float> values);
 
-/// What can be told before a step without the other ranks: throws Halted if `halted` says why there is
-/// none, and truestep::Error for a gradient of another size or a learning rate that is not finite.
+/// The checks of a step that need no other rank: throws Halted if `halted` holds a reason, and
+/// truestep::Error for a gradient of another size or a learning rate that is not finite.
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate);
 
-/// Says in `halted` that this step was interrupted; its memory is found again at the next one.
+/// Writes into `halted` that this step was interrupted; the next one reuses its memory.
 void say_interrupted(std::string& halted, Index step);
 
-/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
-/// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
-/// different things still exchange the same. `said` is the bits of the refused value, or else what this
-/// rank has restored, but for the lowest bits, which are its claim for the next scale.
+/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d:
+/// nowhere; from d + 1 on: a payload, which comes after all gradients), or, below 0, something
+/// else. So ranks that do different things still exchange the same. `said` is the bits of the
+/// refused value, or else the digest of the restored state, except for the lowest bits, which are
+/// this rank's claim for the next scale.
 struct Intent {
     Index refused;
     std::uint64_t said;
 };
 
-/// Where all ranks' come, and their sizes: a step finds it as the one before left it.
+/// The intents of all ranks, and their sizes. A step reuses the memory of the one before.
 struct AgreementRoom {
     std::vector<Intent> all;
     std::vector<std::size_t> sizes;
 };
 
-/// What a rank is about to do, and what it has to say of it.
+/// What a rank is about to do, with all that the others must know.
 struct Attempt {
     Index step = 0;
-    std::size_t bucket = 0;     ///< of it, from 1 on; 0: the step itself
+    std::size_t bucket = 0;     ///< its number in the step, from 1 on; 0: the step itself
     std::string fault{};        ///< why it cannot be done here, or ""
-    std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
+    std::uint64_t restored = 0; ///< digest of the state restored since the last step; 0: none was
     int claim = 0;              ///< for E of section 21; 0 where nothing is scaled
 };
 
-// What a rank says for the next E, of which the greatest counts: its own greatest exponent as fp32 holds
-// it, and had_some; or, where all that it had was below 2^-126, E as it was.
+// A rank's claim for the next E, of which the greatest counts: its own greatest exponent as fp32
+// holds it, plus had_some; or the old E, if all its values were below 2^-126.
 constexpr int had_some = 256;
 constexpr int exponent_bias = 127;                   ///< of fp32
 constexpr int claim_bias = had_some + exponent_bias; ///< of RankState::exponent, which is the same
 
-/// What all ranks then know.
+/// The result of the agreement on all ranks.
 struct Agreed {
     std::uint64_t bytes_sent; ///< by this rank
     int exponent;             ///< E by the greatest claim, as fp32 holds it
 };
 
-/// Of what has to be the same on all ranks in a state.
+/// The digest of the parts of a state that must be the same on all ranks.
 [[nodiscard]] std::uint64_t digest_of_state(const RankState& state);
 
-/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
-/// has `value`; and truestep::Error if one gives another bucket where this one takes the step, has restored
-/// another state, or finds a fault.
+/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d,
+/// where it has `value`. Throws truestep::Error if one gives a bucket while another takes the step,
+/// has restored another state, or finds a fault.
 Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
                          Index refused, float value, const Attempt& attempt);
 
-/// Throws truestep::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
-/// restored the same state.
+/// Throws truestep::Error on all ranks unless all give a bucket of these tensors, which ascend, and
+/// have restored the same state.
 Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
                        std::span<const std::size_t> tensors, const Attempt& attempt);
 
-/// In the first step, where the exponents are not known before the mask is.
+/// For the first step, where the exponents are unknown until the mask exists.
 Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
 
 } // namespace truestep::distributed::scape

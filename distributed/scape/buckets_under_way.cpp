@@ -76,7 +76,7 @@ Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, 
     return agreed;
 }
 
-/// Of what is selected on the coming mask, what each rank's range has.
+/// Counts the selected coordinates of the coming mask, within the bucket, in each rank's range.
 void BucketsUnderWay::count_selected(Bucket& bucket) const {
     const Mask& mask = backend_.coming_mask();
     bucket.selected.assign(ranges_.size(), 0);
@@ -91,7 +91,7 @@ void BucketsUnderWay::count_selected(Bucket& bucket) const {
         }
 }
 
-/// Until they are asked for again.
+/// Valid until the next call.
 std::span<const std::size_t> BucketsUnderWay::bytes_of(const std::vector<Index>& values,
                                                        std::size_t value_bytes) {
     bytes_.clear();
@@ -107,7 +107,7 @@ void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool 
     count_selected(bucket);
     bucket.payload = can_.parts->gather(number, scalars, gradient, added, bucket.where);
     bucket.exchange = start_payload(number, sent);
-    // The one before has had a bucket's time to arrive.
+    // The bucket before has had time to arrive.
     if (number > 0)
         means_back(number - 1, scalars, sent);
 }
@@ -131,7 +131,7 @@ std::unique_ptr<Exchange> BucketsUnderWay::start_payload(std::size_t number, Byt
         Traffic::payload, bucket.payload, static_cast<float*>(backend_.received(room_to_vary(values))), to);
 }
 
-/// The owner's means take the place of its values, and go to all.
+/// Replaces the owner's values by its means, and sends them to all.
 void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Bytes& sent) {
     Bucket& bucket = buckets_[number];
     bucket.exchange->wait();
@@ -172,7 +172,7 @@ void BucketsUnderWay::forget() noexcept {
         if (bucket.exchange)
             try {
                 bucket.exchange->wait();
-            } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+            } catch (...) { // the ranks have been informed already
             }
     for (Bucket& bucket : buckets_)
         bucket.exchange.reset();

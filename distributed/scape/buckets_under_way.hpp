@@ -13,8 +13,8 @@
 
 namespace truestep::distributed::scape {
 
-/// The buckets of one step, from the first to the step itself. What is exchanged stands in the backend, in
-/// places of its own, so that a step that comes to nothing has changed nothing.
+/// The buckets of one step, from the first to the step itself. The exchanged data lies in separate
+/// places of the backend, so that an abandoned step has changed nothing.
 class BucketsUnderWay {
   public:
     BucketsUnderWay(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
@@ -27,28 +27,29 @@ class BucketsUnderWay {
     BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
 
     [[nodiscard]] bool any() const { return count_ > 0; }
-    /// Throws truestep::Error on all ranks unless all gave these tensors, which no bucket of this step had.
+    /// Throws truestep::Error on all ranks unless all gave these tensors, which no earlier bucket
+    /// of this step had.
     Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int claim);
-    /// Why the step cannot be taken with the buckets that there are, or empty.
+    /// The reason why the step cannot be taken with the present buckets, or empty.
     [[nodiscard]] std::string missing() const;
 
-    /// The exchange of the bucket that was agreed on last; the coming mask is there.
+    /// Starts the exchange of the bucket that was agreed on last; the coming mask has arrived.
     void start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent);
     [[nodiscard]] bool started() const { return started_; }
-    /// All means to moment(). S_t is the backend's current mask.
+    /// Moves all means to moment(). S_t is the backend's current mask.
     void finish(const Scalars& scalars, Bytes& sent);
-    /// Waits for what is under way, as its buffers are about to go.
+    /// Waits for everything under way, because its buffers are about to be destroyed.
     void forget() noexcept;
 
   private:
     struct Bucket {
-        std::vector<problem::Range> where; ///< ascending, and as few as there can be
+        std::vector<problem::Range> where; ///< ascending, and as few as possible
         std::vector<Index> selected;       ///< on S_t, by owner
         float* payload = nullptr;          ///< c, then the means
         std::unique_ptr<Exchange> exchange{};
     };
 
-    /// Of tensors that ascend.
+    /// Checks tensors, which must ascend.
     [[nodiscard]] std::string fault_of(std::span<const std::size_t> tensors) const;
     void count_selected(Bucket& bucket) const;
     [[nodiscard]] std::span<const std::size_t> bytes_of(const std::vector<Index>& values,
@@ -63,13 +64,13 @@ class BucketsUnderWay {
     Backend& backend_;
     Capabilities can_; ///< the backend's
     Reduction reduction_;
-    GroupFold* groups_;           ///< where the ranks are in groups
-    std::vector<Bucket> buckets_; ///< those of this step, and what others had
+    GroupFold* groups_;           ///< if the ranks are in groups
+    std::vector<Bucket> buckets_; ///< those of this step, and memory of earlier ones
     std::size_t count_ = 0;
     std::vector<std::size_t> sorted_;
     std::vector<std::size_t> bytes_;
-    std::vector<bool> given_; ///< by tensor, where there are buckets
-    bool started_ = false;    ///< not in the first step, and not of one rank alone
+    std::vector<bool> given_; ///< by tensor, if there are buckets
+    bool started_ = false;    ///< not in the first step, and not with a single rank
 };
 
 } // namespace truestep::distributed::scape

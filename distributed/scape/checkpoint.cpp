@@ -35,7 +35,7 @@ using storage::require_none;
 
 using File = Manifest::File;
 
-/// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
+/// Calls take(bytes) with a whole file, in pieces of whole words except for the last.
 template <class Take>
 void read_through(const storage::InputFile& file, const fs::path& path, const Take& take) {
     constexpr auto largest = problem::tunable<std::uint64_t>(1U << 20U, 40);
@@ -63,7 +63,7 @@ std::unique_ptr<const storage::InputFile> open_to_read(const FileSystem& files, 
     return file;
 }
 
-/// A file's size and a 64-bit checksum of its bytes, in which a change of any one byte shows.
+/// A file's size and a 64-bit checksum, which reveals a change of any one byte.
 File measure(const storage::InputFile& file, const fs::path& path) {
     File result{0, 0x9ae1'6a3b'2f90'404fU};
     read_through(file, path, [&](std::string_view bytes) {
@@ -77,7 +77,7 @@ File measure(const storage::InputFile& file, const fs::path& path) {
     return result;
 }
 
-/// Makes the names in a folder last, whatever happens to the machine.
+/// Makes the names in a folder survive a crash of the machine.
 void sync_folder(FileSystem& files, const fs::path& folder) {
     require_none(files.sync_folder(folder), folder, "could not be made to last");
 }
@@ -114,7 +114,7 @@ std::string read_manifest(const FileSystem& files, const fs::path& path) {
     return text;
 }
 
-/// One rank's file, once it has been found to be what the manifest says.
+/// Opens one rank's file after it has been compared with the manifest.
 storage::SafetensorsFile open_rank_file(const FileSystem& files, const fs::path& checkpoint,
                                         const Manifest& manifest, std::size_t rank) {
     const fs::path path = checkpoint / rank_file(rank);
@@ -126,12 +126,12 @@ storage::SafetensorsFile open_rank_file(const FileSystem& files, const fs::path&
                     "; use another checkpoint");
     if (found.checksum != manifest.ranks[rank].file.checksum)
         throw Error(path.string() + ": its checksum is not the manifest's; use another checkpoint");
-    // What was measured is what is read, though another file takes its name meanwhile.
+    // The measured file is read, even if another file takes its name meanwhile.
     return {path, std::move(file)};
 }
 
-/// A folder that has the name of another step's was renamed or copied: latest_checkpoint would take it for
-/// what it is not.
+/// A folder with the name of another step was renamed or copied; latest_checkpoint would return it
+/// for the wrong step.
 void require_own_name(const fs::path& checkpoint, Index step) {
     const fs::path folder = checkpoint.has_filename() ? checkpoint : checkpoint.parent_path();
     const auto named = storage::number_in("step", folder.filename().string());
@@ -175,7 +175,8 @@ RankState read_state(const FileSystem& from, const fs::path& checkpoint, const s
     return state;
 }
 
-/// Does the work on this rank; if it failed on any, throws on all, naming the first that failed.
+/// Does the work on this rank; if it failed on any rank, throws on all, naming the first that
+/// failed.
 template <class Work>
 void together(Communicator& communicator, const Work& work) {
     std::array<char, 400> reason{};
@@ -205,8 +206,8 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
             return;
         make_lasting_folder(files, place);
         if (files.kind(partial) != FileKind::none) {
-            // It may be an old checkpoint that has changed places with one whose new name does not last
-            // yet.
+            // It may be an old checkpoint that was exchanged with one whose new name is not yet
+            // safe.
             sync_folder(files, place);
             require_none(remove_all(files, partial), partial, "a left-over could not be removed",
                          "remove it");
@@ -228,15 +229,16 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
             return;
         write_manifest(files, manifest_path(partial), optimizer, measured);
         sync_folder(files, partial);
-        // A checkpoint of the same step, from a run that went another way, changes places with the new one.
+        // A checkpoint of the same step, from another run, is exchanged with the new one.
         if (files.kind(finished) == FileKind::none) {
             require_none(files.rename(partial, finished), finished, "could not be given its name");
             sync_folder(files, place);
         } else {
             require_none(files.exchange(partial, finished), finished, "could not be replaced",
                          "remove it first");
-            sync_folder(files, place); // before anything of the old one goes
-            // What cannot be removed is a left-over for the next save of this step: this one is done.
+            sync_folder(files, place); // before anything of the old one is removed
+            // If it cannot be removed, the next save of this step will try again; this save is
+            // complete.
             static_cast<void>(remove_all(files, partial));
         }
     });
@@ -257,10 +259,12 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
         const std::string manifest = read_manifest(files, manifest_path(checkpoint));
         read = checksum(manifest);
         state = read_state(files, checkpoint, manifest, optimizer, communicator.rank());
-        // Here, as one rank's residual may be what is wrong, and the others would wait for it later.
+        // Checked here, because only one rank's residual may be wrong, and the others would wait
+        // for it later.
         optimizer.check_restorable(*state);
     });
-    // Folders of their own, or another run that saves to this one, could have ranks go on from two states.
+    // With separate folders, or another run that saves to this one, ranks might continue from two
+    // states.
     const std::vector<std::uint64_t> all = gather_records(communicator, read);
     const auto other = std::ranges::adjacent_find(all, std::ranges::not_equal_to());
     if (other != all.end())

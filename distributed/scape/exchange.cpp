@@ -1,4 +1,5 @@
-// What a step exchanges: the coming mask (section 4.3), and the values on the one it uses (section 4.4).
+// The exchanges of a step: the coming mask (section 4.3), and the values on the current one
+// (section 4.4).
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -14,13 +15,13 @@
 
 namespace truestep::distributed::scape {
 
-/// Not while one is in flight, whose plan is needed when it comes.
+/// Not while a mask is in flight, which needs its plan on arrival.
 void Scape::plan_mask(double density) {
     rooms_->coming.make(problem_, density, communicator_.rank(),
                         communicator_.size() > 1 || can_.codes_for_itself);
 }
 
-/// The one that has been planned.
+/// Starts the mask that has been planned.
 void Scape::start_mask() {
     const MaskPlan& coming = rooms_->coming;
     const std::size_t before = coming.bytes_before(communicator_.rank());
@@ -60,7 +61,7 @@ void Scape::exchange(const Scalars& scalars) {
     const Index own = selected_[static_cast<std::size_t>(me)];
     const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
 
-    // Of one rank alone the mean is c itself, which stands where M is made.
+    // With a single rank the mean is c itself, which is already in M's place.
     if (groups_) {
         groups_->fold(scalars, selected_, values_at_once(), options_.largest_piece);
     } else if (ranks > 1 && options_.reduction == Reduction::ordered) {
@@ -89,8 +90,8 @@ void Scape::exchange(const Scalars& scalars) {
     sent(Traffic::moment, communicator_.sent_by_gather(by_owner));
 }
 
-/// What comes from the ranks is folded piece after piece, since room for all of it would be a third vector
-/// on the mask; the next piece is on its way meanwhile. One piece is all where that is little.
+/// Folds the ranks' values piece by piece, because room for all of them would be a third vector on
+/// the mask; the next piece is on its way meanwhile. Few values are one piece.
 void Scape::fold(const Scalars& scalars, Index at) {
     struct Values {
         Index begin = 0;
@@ -116,7 +117,7 @@ void Scape::fold(const Scalars& scalars, Index at) {
         });
 }
 
-/// Values of each rank that a piece has.
+/// The number of values of each rank in a piece.
 Index Scape::largest_piece() const {
     if (options_.largest_piece > 0)
         return options_.largest_piece;
@@ -124,7 +125,7 @@ Index Scape::largest_piece() const {
     return std::max(worth_a_message, values_at_once() / communicator_.size());
 }
 
-/// Of all ranks: so many that two pieces take a 128th of the memory of w.
+/// The number of values of all ranks, such that two pieces take a 128th of the memory of w.
 Index Scape::values_at_once() const {
     return problem_.layout.size() / 256;
 }

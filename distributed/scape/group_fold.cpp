@@ -11,7 +11,7 @@ namespace truestep::distributed::scape {
 
 namespace {
 
-/// So that what the backend folds is a sum, and no mean.
+/// Makes the backend fold to a sum instead of a mean.
 Scalars undivided(Scalars scalars) {
     scalars.workers = 1.0F;
     return scalars;
@@ -23,7 +23,7 @@ Index GroupFold::Piece::of(Index part) const {
     return std::clamp<Index>(part - begin, 0, count);
 }
 
-/// The same for all pieces of a step. Of a bucket all comes at once, and how much it is varies.
+/// The same for all pieces of a step. A bucket comes at once, and its size varies.
 Index GroupFold::Piece::room(Index part) const {
     return count < all_there_is ? std::min(count, part) : room_to_vary(part);
 }

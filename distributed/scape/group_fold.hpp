@@ -13,10 +13,11 @@
 
 namespace truestep::distributed::scape {
 
-/// The mean of section 32: what the ranks of a group send is added by the one of them that handles it, and
-/// the groups' sums, in fp32, by its owner. A sum stands where the handler's own values stood.
+/// The mean of section 32: in each group the handler adds the ranks' values, and the owner adds the
+/// groups' sums, in fp32. A sum replaces the handler's own values.
 ///
-/// `selected` is the number of values that each owner has; of all of them `payload` and `sums` are packed.
+/// `selected` is the number of values of each owner; `payload` and `sums` are packed over all of
+/// them.
 class GroupFold {
   public:
     using Selected = std::span<const Index>;
@@ -25,20 +26,20 @@ class GroupFold {
         : levels_(levels), communicator_(communicator), backend_(backend), can_(backend.capabilities()),
           value_bytes_(value_bytes) {}
 
-    /// Of a step: to moment(), where this rank is the owner. So many values come at once, of all ranks and
-    /// of all groups, unless `largest_piece` says how many of each.
+    /// Folds a step into moment(), where this rank is the owner. `at_once` values of all ranks and
+    /// groups come at once, unless `largest_piece` gives the number from each.
     void fold(const Scalars& scalars, Selected selected, Index at_once, Index largest_piece);
 
-    /// Of a bucket, which goes in one piece.
+    /// Starts a bucket, which goes in one piece.
     [[nodiscard]] std::unique_ptr<Exchange> start(const void* payload, Selected selected);
-    /// When that has come: in place of the bucket's values `sums`.
+    /// Finishes it after its arrival: `sums` replace the bucket's values.
     void finish(std::size_t bucket, float* sums, const Scalars& scalars, Selected selected);
 
-    /// By this rank.
+    /// The bytes that this rank sends.
     [[nodiscard]] std::uint64_t bytes_sent(Selected selected);
 
   private:
-    /// Where each owner's values stand among all that are packed.
+    /// The place of each owner's values among all packed ones.
     class Places {
       public:
         void put(Selected selected) {
@@ -58,21 +59,21 @@ class GroupFold {
         }
 
       private:
-        std::vector<Index> ends_; ///< of the owner before
+        std::vector<Index> ends_; ///< where the owner before ends
     };
 
-    /// Of each part, in values.
+    /// The range of values of each part.
     struct Piece {
         static constexpr Index all_there_is = Index{1} << 60;
 
         Index begin = 0;
         Index count = all_there_is;
-        float* sums = nullptr; ///< where groups' are received
+        float* sums = nullptr; ///< receives the groups' sums
         [[nodiscard]] Index of(Index part) const;
         [[nodiscard]] Index room(Index part) const;
     };
 
-    /// Until they are asked for again.
+    /// Valid until the next call.
     [[nodiscard]] const Places& places_of(Selected selected);
 
     [[nodiscard]] std::unique_ptr<Exchange> to_handlers(const void* payload, const Places& places,
@@ -89,7 +90,7 @@ class GroupFold {
     Capabilities can_; ///< the backend's
     std::size_t value_bytes_;
     Places places_;
-    std::vector<Stretch> to_; ///< of what is being started
+    std::vector<Stretch> to_; ///< for the exchange that is being started
     std::vector<Stretch> from_;
 };
 

@@ -126,7 +126,7 @@ class HostBackend final : public Backend,
             });
             payload += coming().offset(range.end) - before;
         }
-        if (rounded_.any()) { // what that loses is made again, and kept, when the step itself is taken
+        if (rounded_.any()) { // the rounding error is recomputed, and kept, when the step itself is taken
             rounded_.make_room(bucket, room_to_vary(count));
             static_cast<void>(write_rounded(rounded_.sent(bucket), buckets_[bucket].data(), 0, count));
         }
@@ -205,8 +205,8 @@ class HostBackend final : public Backend,
                             [&](Index a, Index b) { host::fold(s, groups, a, b, sums, count, means); });
     }
 
-    /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for
-    /// its norm.
+    /// ghat itself exists only in the cache, here and in update(): it is made twice if clipping
+    /// needs its norm.
     void reconstruct(const Scalars& scalars, double clip_norm) override {
         clipping_ = clip_norm > 0.0;
         if (!clipping_)
@@ -228,7 +228,7 @@ class HostBackend final : public Backend,
         verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
     }
 
-    /// M is not looked at: it cannot be non-finite without making its parameter so.
+    /// M is not checked: it cannot be non-finite without making its parameter so.
     Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
         std::atomic<bool> finite{true};
         std::atomic<Index> kept{0};
@@ -309,12 +309,12 @@ class HostBackend final : public Backend,
 
   private:
     Mask& current() { return masks_[current_]; }
-    /// The same place serves the last mask, until the step has ended, and the coming one after that.
+    /// One place serves the last mask until the step has ended, and the coming one after that.
     Mask& coming() { return masks_[1 - current_]; }
     Mask& last() { return masks_[1 - current_]; }
 
-    /// Sections 4.2, 4.4 and 4.6; the residual goes to `kept`. The first coordinate that is refused, if it
-    /// checks, or the size.
+    /// Sections 4.2, 4.4 and 4.6; the residual goes to `kept`. Returns the first refused
+    /// coordinate, if it checks, or the size.
     Index pass(const Scalars& scalars, const float* gradient, float* kept, bool checks) {
         make_room(payload_, current().selected());
         m_is_on_last_ = true;
@@ -332,7 +332,8 @@ class HostBackend final : public Backend,
         return first;
     }
 
-    /// m on S_t, where a pass over packed vectors asks for it; else the update takes it over bit by bit.
+    /// Moves m to S_t, if a pass over packed vectors needs it; otherwise the update moves it chunk
+    /// by chunk.
     void move_moment_now() {
         if (m_is_on_last_)
             move_moment(last(), current(), m_);
@@ -349,7 +350,7 @@ class HostBackend final : public Backend,
         });
     }
 
-    /// So many values from `at` on, to as many places of what travels, all of which is returned.
+    /// Writes `count` values from `at` on in the format that travels, and returns the whole buffer.
     std::byte* write_rounded(RoundedPayload::Bytes& to, const float* values, Index at, Index count) {
         shares_.over_packed(count, [&](Index begin, Index end) {
             rounded_.write(to, end - begin, values + at + begin, at + begin);
@@ -371,7 +372,7 @@ class HostBackend final : public Backend,
     AlignedFloats payload_; ///< c on S_t, then M
     ReceivedRooms received_;
     SumRooms sums_;                            ///< of groups
-    AlignedFloats sum_;                        ///< of a gradient's parts, where it comes in parts
+    AlignedFloats sum_;                        ///< of a gradient's parts, if it comes in parts
     std::vector<Room<AlignedFloats>> buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
@@ -382,7 +383,7 @@ class HostBackend final : public Backend,
     Verdict verdict_;
     bool clipping_ = false;
     Shares shares_;
-    std::vector<Index> cuts_; ///< of its shares
+    std::vector<Index> cuts_; ///< of the threads' shares
     std::vector<double> block_sums_;
 };
 

@@ -12,18 +12,19 @@
 
 namespace truestep::distributed::scape {
 
-/// The bits of a rank's own segments in the mask in the making, in words of their own: the mask before S_t,
+/// The bits of a rank's own segments in the coming mask, in separate words: the mask before S_t,
 /// whose place the coming one takes, is needed until the step has ended.
 class HostSelection {
   public:
     using Parts = std::span<const MaskCode::Part>;
 
-    /// What select() will be asked for behind the next local pass.
+    /// Announces what select() will need after the next local pass.
     void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
     void forget() { foreseen_.clear(); }
     void forget_guesses() { guesses_.clear(); }
 
-    /// A local pass begins, cut at `cuts`; and what it is to look for between two of them.
+    /// Begins a local pass that is cut at `cuts`; the other returns what it looks for between two
+    /// of them.
     void begin(std::span<const Index> cuts) {
         begun_ = !foreseen_.empty();
         if (begun_)
@@ -44,7 +45,7 @@ class HostSelection {
     void encode(Parts own, std::uint8_t* code) const {
         MaskCode::encode(own, words_.data(), first_ * Mask::word_bits, code);
     }
-    /// Where the own segments are all of the model.
+    /// Gives the words to a mask, if the own segments are the whole model.
     void give_to(Mask& mask) { mask.swap_words(words_); }
 
   private:
@@ -58,7 +59,7 @@ class HostSelection {
         guesses_.resize(std::max(guesses_.size(), own.size()));
         for (std::size_t i = 0; i < own.size(); ++i) {
             const MaskCode::Part& part = own[i];
-            // Of a large one the candidates of a bad guess would take memory.
+            // For a large segment the candidates of a bad guess would take memory.
             const bool use = guessing && (part.end - part.begin < large || guesses_[i].is_good());
             wanted_.push_back({part.begin, part.end, part.k, use ? guesses_[i] : host::Guess{}});
         }
@@ -67,7 +68,7 @@ class HostSelection {
 
     std::vector<MaskCode::Part> foreseen_;
     bool begun_ = false;
-    std::vector<host::Guess> guesses_; ///< of this rank's segments, which are the same at each step
+    std::vector<host::Guess> guesses_; ///< of this rank's segments, which never change
     std::vector<std::uint64_t> words_;
     Index first_ = 0; ///< word
     std::vector<host::SelectionAhead::Wanted> wanted_;

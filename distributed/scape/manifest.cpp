@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Lists and objects inside one another, as manifest_text writes them. The text is written again for its
-/// checksum, by a recursion whose depth must not be the file's to choose.
+/// The deepest nesting of lists and objects that manifest_text writes. The text is written again
+/// for its checksum, by a recursion whose depth the file must not choose.
 constexpr int deepest = 3;
 
 std::string as_written(const ordered_json& json) {
@@ -64,7 +64,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
             throw damaged("it is damaged");
         return true;
     };
-    // The library's conversion would take a fraction too, and has no defined result for what is out of
+    // The library's conversion would accept a fraction too, and is undefined for values out of
     // range.
     const auto whole = [&](const ordered_json& value) {
         if (!value.is_number_unsigned())
@@ -77,7 +77,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
         if (json.at("format") != checkpoint_format || json.at("version") != checkpoint_version)
             throw damaged("it is not a manifest of a scape-checkpoint of version 1");
         const auto written = whole(json.at("checksum"));
-        // White space, a number's spelling, a key that is there twice: the checksum sees none of them.
+        // The checksum does not see white space, the spelling of numbers, or repeated keys.
         if (text != as_written(json))
             throw damaged("it is damaged or was edited");
         json.erase("checksum");

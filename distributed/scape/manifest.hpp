@@ -12,11 +12,11 @@ namespace truestep::distributed::scape {
 
 using problem::Index;
 
-/// Of the manifest and of the ranks' files.
+/// The format of the manifest and of the ranks' files.
 constexpr const char* checkpoint_format = "scape-checkpoint";
 constexpr int checkpoint_version = 1;
 
-/// What the manifest of a checkpoint says, checked as far as it can be without the files.
+/// The contents of a checkpoint's manifest, checked as far as possible without the files.
 struct Manifest {
     struct File {
         std::uint64_t bytes = 0;
@@ -35,17 +35,17 @@ struct Manifest {
     friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// "rank-0003.safetensors".
+/// A file's name, such as "rank-0003.safetensors".
 [[nodiscard]] std::string rank_file(std::size_t rank);
 
-/// 64 bits, in which a change of any one byte shows.
+/// A 64-bit checksum, which reveals a change of any one byte.
 [[nodiscard]] std::uint64_t checksum(const std::string& text);
 
-/// The manifest's file as it is written. `description` is for people.
+/// The manifest's text. `description` is for people.
 [[nodiscard]] std::string manifest_text(const Manifest& manifest, const std::string& description);
 
-/// And read back, for a model of `size` parameters. Throws truestep::Error, one line that begins with
-/// `path`. The text has to be what manifest_text writes to the byte, so that a change of any one shows.
+/// Parses it, for a model of `size` parameters. Throws truestep::Error, one line that begins with
+/// `path`. The text must equal that of manifest_text to the byte, so that any change shows.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path, Index size);
 
 } // namespace truestep::distributed::scape

@@ -23,7 +23,7 @@ std::size_t position_bytes(Index n, Index k) {
                       "; the sender has another problem, or the message was damaged");
 }
 
-/// The part's bits in its first and last word, which may have other parts' bits.
+/// Clears the part's bits in its first and last word, which may have other parts' bits.
 void clear_ends(const MaskCode::Part& part, std::uint64_t* words) {
     const Index first = part.begin / Mask::word_bits;
     const Index last = (part.end - 1) / Mask::word_bits;
@@ -35,7 +35,7 @@ void clear_ends(const MaskCode::Part& part, std::uint64_t* words) {
     words[last] &= ~(first == last ? from_begin & to_end : to_end);
 }
 
-/// What is wrong with a code that could not be decoded.
+/// Reports why a code could not be decoded.
 [[noreturn]] void explain_bitmap(const MaskCode::Part& part, const std::uint8_t* code) {
     const Index n = part.end - part.begin;
     Index found = 0;

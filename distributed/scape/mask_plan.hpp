@@ -10,8 +10,8 @@
 
 namespace truestep::distributed::scape {
 
-/// What a coming mask selects where, and where each rank's code of it stands: the lists of the one before,
-/// once that has come.
+/// How much a coming mask selects where, and where each rank's code of it lies. It reuses the lists
+/// of the mask before, once that has arrived.
 class MaskPlan {
   public:
     void make(const problem::Problem& problem, double density, int me, bool is_coded) {
@@ -37,18 +37,18 @@ class MaskPlan {
         }
     }
 
-    /// One rank's behind the other's, and this one's.
+    /// The parts of all ranks in order, and those of this rank.
     [[nodiscard]] std::span<const MaskCode::Part> all() const { return all_; }
     [[nodiscard]] std::span<const MaskCode::Part> own() const {
         return all().subspan(own_begin_, own_end_ - own_begin_);
     }
-    /// In bytes, of each rank; of those before one, and of all.
+    /// The bytes of each rank; of those before a rank, and of all.
     [[nodiscard]] std::span<const std::size_t> sizes() const { return sizes_; }
     [[nodiscard]] std::size_t bytes_before(int rank) const {
         return std::accumulate(sizes_.begin(), sizes_.begin() + rank, std::size_t{0});
     }
     [[nodiscard]] std::size_t bytes() const { return bytes_before(static_cast<int>(sizes_.size())); }
-    /// Coordinates of each rank.
+    /// The selected coordinates of each rank.
     [[nodiscard]] const std::vector<Index>& selected() const { return selected_; }
 
   private:

@@ -8,7 +8,7 @@
 
 namespace truestep::distributed::scape {
 
-/// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the cache.
+/// Repacks m from the last mask to S_t in place: chunk by chunk, each through a copy in the cache.
 inline void move_moment(const Mask& last, const Mask& current, AlignedFloats& m) {
     const auto count_of = [](const Mask& mask) { return static_cast<std::size_t>(mask.selected()); };
     const Index size = current.size();
@@ -22,7 +22,8 @@ inline void move_moment(const Mask& last, const Mask& current, AlignedFloats& m)
         std::copy_n(m.data() + from, last.offset_of_chunk(end) - from, values.data());
         host::repack(begin, end, last, values.data(), current, m.data() + current.offset_of_chunk(begin));
     };
-    // Where the values before some chunk become more, the chunk before it waits until it has gone.
+    // Where the values before some chunk become more, the chunk before it waits until that one has
+    // moved.
     const Index chunks = (size + Mask::chunk - 1) / Mask::chunk;
     for (Index first = 0; first < chunks;) {
         Index next = first + 1;

@@ -7,8 +7,8 @@
 
 namespace truestep::distributed::scape {
 
-/// The norm's block sums, added as its version says (section 5). Of version 2 each pair's sum stands where
-/// its first one stood, so that an odd last one has moved up without being touched.
+/// The norm's block sums, added by its version (section 5). Version 2 writes each pair's sum in
+/// place of its first one, so that an odd last one moves up without being touched.
 inline double sum_of_blocks(problem::NormVersion version, std::vector<double>& sums) {
     if (version == problem::NormVersion::ascending) {
         double total = 0.0;

@@ -12,8 +12,8 @@
 
 namespace truestep::distributed::scape {
 
-/// The first coordinate of the coming mask whose c, by gather(begin, end, c), bf16 does not hold. Chunk by
-/// chunk, so that nothing has to be kept.
+/// The first coordinate of the coming mask whose c, computed by gather(begin, end, c), bf16 cannot
+/// hold. It works chunk by chunk, so that nothing has to be kept.
 template <class Gather>
 Refusal first_overflow_of(Index size, const Mask& coming, Shares& shares, const Gather& gather) {
     std::atomic<Index> first{size};

@@ -10,9 +10,9 @@
 
 namespace truestep::distributed::scape {
 
-/// Piece after piece, the next one on its way while one is folded: start() gives a piece's exchange, and
-/// finish() has what came. So many are under way at once as a backend has `rooms`. All ranks have as many
-/// pieces, whatever there is for them in it.
+/// Exchanges piece by piece, with the next one on its way while one is folded: start() gives a
+/// piece's exchange, and finish() handles its arrival. A backend has `rooms` under way at once. All
+/// ranks have the same number of pieces, even if some are empty for them.
 template <class Piece, class Start, class Finish>
 void in_pieces(problem::Index longest, problem::Index length, int rooms, const Start& start,
                const Finish& finish) {

@@ -11,23 +11,25 @@
 
 namespace truestep::distributed::scape {
 
-/// What one rank's file of a checkpoint holds: its residual, its range of what all have, and of one rank
-/// the masks; of a payload of e5m2 the exponent of its last one.
+/// Writes one rank's file of a checkpoint: its residual and its range of the common vectors; on one
+/// rank also the masks; for a payload of e5m2 the exponent of its last one.
 void write_rank_file(storage::FileSystem& files, const std::filesystem::path& path, const RankState& state,
                      const problem::Range& range, bool with_masks, bool with_exponent);
 
-/// Throws truestep::Error that begins with `where` if the bytes are no mask of so many coordinates.
+/// Throws truestep::Error that begins with `where` if the bytes are not a mask of `size`
+/// coordinates.
 [[nodiscard]] Mask to_mask(const std::vector<std::uint8_t>& bytes, Index size, const std::string& where);
 
-/// Throws truestep::Error unless the tensor has so many values.
+/// Throws truestep::Error unless the tensor has `count` values.
 [[nodiscard]] std::vector<float> read_exactly(const storage::SafetensorsFile& file,
                                               const std::string& tensor, std::size_t count);
 
-/// Section 7: its own residual for the same number of workers, the ordered mean of all for another.
+/// Section 7: the rank's own residual for the same number of workers, the ordered mean of all for
+/// another.
 [[nodiscard]] std::vector<float> read_residual(const std::vector<storage::SafetensorsFile>& files, int rank,
                                                int workers, std::size_t size);
 
-/// The greatest of all ranks', which is what they agree on, whatever the number that goes on.
+/// The greatest exponent of all ranks, on which they agree, whatever the new number of ranks.
 [[nodiscard]] int read_exponent(const std::vector<storage::SafetensorsFile>& files);
 
 } // namespace truestep::distributed::scape

@@ -10,8 +10,8 @@
 
 namespace truestep::distributed::scape {
 
-/// Where a host receives values of payloads, in fp32 or as they travel: one room is folded while the next
-/// is filled.
+/// The memory in which a host receives payloads, in fp32 or as they travel: one room is folded
+/// while the next is filled.
 class ReceivedRooms {
   public:
     static constexpr int rooms = 2;
@@ -22,10 +22,10 @@ class ReceivedRooms {
             return rounded.received(room, count);
         return values_[room].make(count);
     }
-    /// In the order in which they have been handed out.
+    /// The rooms in the order in which they have been handed out.
     [[nodiscard]] std::size_t to_fold() { return folded_++ % rooms; }
     [[nodiscard]] const float* values(std::size_t room) const { return values_[room].data(); }
-    /// What has been handed out is not folded; so each step has its rooms in the same order.
+    /// Drops what has not been folded, so that each step has its rooms in the same order.
     void forget() { handed_out_ = folded_ = 0; }
     void end_step() {
         forget();

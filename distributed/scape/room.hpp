@@ -7,17 +7,18 @@
 
 namespace truestep::distributed::scape {
 
-/// Of what is about as much at each step: a little more, so that the next one most often finds enough.
+/// Over-allocates by 12.5 % + 64, so that the next step, which needs about as much, rarely
+/// reallocates.
 [[nodiscard]] constexpr problem::Index room_to_vary(problem::Index count) {
     return count + count / 8 + 64;
 }
 
-/// Memory for values that are written before they are read, which a step finds as the one before left it.
-/// What was there may be lost.
+/// Memory for values that are written before they are read, reused by the next step. Growing may
+/// lose its contents.
 template <class Vector>
 class Room {
   public:
-    /// For so many values at least.
+    /// Makes room for at least `count` values.
     typename Vector::value_type* make(problem::Index count) {
         const auto wanted = static_cast<std::size_t>(count);
         most_ = std::max(most_, wanted);
@@ -30,7 +31,7 @@ class Room {
 
     [[nodiscard]] std::size_t size() const { return values_.size(); }
 
-    /// A falling density leaves no large room behind.
+    /// Frees a large room after the density has fallen.
     void end_step() {
         if (values_.size() / 2 > most_)
             take(most_);
@@ -44,7 +45,7 @@ class Room {
     }
 
     Vector values_;
-    std::size_t most_ = 0; ///< that was asked for in this step
+    std::size_t most_ = 0; ///< the greatest request in this step
 };
 
 } // namespace truestep::distributed::scape

@@ -11,16 +11,16 @@
 
 namespace truestep::distributed::scape {
 
-/// Means that their owner rounds (section 21), where all have come. Until then its own are what the fold
-/// has made, so that nothing of the state has to change before the step is taken.
+/// Means that their owner rounds (section 21), after all have arrived. Until then the own ones are
+/// the unrounded results of the fold, so that no state changes before the step is taken.
 struct MeansThatCame {
     const RoundedPayload& rounded;
     const RoundedPayload::Bytes& sent; ///< as they have travelled
-    const float* own_means;            ///< before that, likewise packed
+    const float* own_means;            ///< before rounding, packed likewise
     problem::Range own;                ///< coordinates of this rank
 
-    /// Those of the coordinates `where`, which stand from the value `first` on, to their places in
-    /// `moment`; what rounding has taken of this rank's, times P, to e.
+    /// Moves the means of the coordinates `where`, which lie from the value `first` on, to their
+    /// places in `moment`; adds the rounding errors of this rank's means, times P, to e.
     void take(Shares& shares, const Scalars& scalars, const Mask& mask, problem::Range where, Index first,
               float* moment, float* e) const {
         const Index before = mask.offset(where.begin) - first;

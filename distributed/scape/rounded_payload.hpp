@@ -13,24 +13,24 @@
 
 namespace truestep::distributed::scape {
 
-/// What was there may be lost. A falling density leaves no large room behind.
+/// Makes room; the contents may be lost. A large room is freed after the density has fallen.
 template <class Vector>
 void make_room(Vector& vector, Index count) {
     const auto wanted = static_cast<std::size_t>(count);
     if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
-        vector = Vector(); // {} would keep it
+        vector = Vector(); // {} would keep the memory
     vector.resize(wanted);
 }
 
-/// The coordinate of the value at `place` among those that the mask has from `begin` on.
+/// The coordinate of the value at `place`, counted among the mask's coordinates from `begin` on.
 [[nodiscard]] inline Index coordinate(const Mask& mask, Index begin, Index place) {
     for (;; ++begin)
         if (mask.test(begin) && place-- == 0)
             return begin;
 }
 
-/// A payload as it travels in the host's memory, where that is not in fp32 (section 21): that of the step,
-/// those of its buckets, and what comes. Counts and places are of values.
+/// A payload in the format that travels, in the host's memory, if that is not fp32 (section 21):
+/// the step's, those of its buckets, and the received ones. Counts and places are of values.
 class RoundedPayload {
   public:
     using Bytes = Room<std::vector<std::byte>>;
@@ -38,7 +38,7 @@ class RoundedPayload {
     explicit RoundedPayload(problem::Payload kind) : kind_(format_of(kind)) {}
 
     [[nodiscard]] bool any() const { return kind_ != problem::Payload::fp32; }
-    /// Of e5m2; the exponent is as fp32 holds it.
+    /// Sets the scale of e5m2; the exponent is as fp32 holds it.
     void scale(int exponent) { scale_ = element::e5m2_scale(exponent); }
 
     void make_room(Index count) { sent_.make(in_bytes(count)); }
@@ -55,21 +55,22 @@ class RoundedPayload {
             room.end_step();
     }
 
-    /// c in place, and as it travels from the value `at` on; `lost` is what that takes.
+    /// Rounds c in place, and writes it in the format that travels from the value `at` on; `lost`
+    /// receives the errors.
     void round(Index count, float* c, Index at, float* lost) { round(sent_, count, c, at, lost); }
     [[nodiscard]] Bytes& sent() { return sent_; }
     [[nodiscard]] Bytes& sent(std::size_t bucket) { return of_buckets_[bucket]; }
-    /// Values as they travel, from the value `at` on.
+    /// Writes values in the format that travels, from the value `at` on.
     void write(Bytes& sent, Index count, const float* values, Index at) const {
         std::array<float, Mask::chunk> rounded; // NOLINT: written before it is read
-        std::array<float, Mask::chunk> lost;    // NOLINT: nobody reads it
+        std::array<float, Mask::chunk> lost;    // NOLINT: never read
         for (Index begin = 0; begin < count; begin += Mask::chunk) {
             const Index size = std::min(Mask::chunk, count - begin);
             std::copy_n(values + begin, size, rounded.data());
             round(sent, size, rounded.data(), at + begin, lost.data());
         }
     }
-    /// What has travelled there.
+    /// Reads values from the format that travels.
     void read(const Bytes& sent, Index begin, Index count, float* values) const {
         Scalars alone;
         alone.workers = 1.0F;

@@ -23,8 +23,8 @@ std::unique_ptr<LevelsCommunicator> levels_of(const problem::Problem& problem, C
     return std::make_unique<LevelsCommunicator>(communicator, problem.settings.groups);
 }
 
-/// Section 21: what a mean loses goes to the residual of the rank that its segment belongs to, and it is
-/// the rank of the range that has it.
+/// Section 21: the rounding error of a mean goes to the residual of its segment's owner, but its
+/// range's rank has it. So the two must be the same.
 void check_owners_of_means(const problem::Problem& problem, const std::vector<problem::Range>& ranges) {
     for (const problem::Segment& segment : problem.segments) {
         const problem::Range& own = ranges.at(static_cast<std::size_t>(segment.owner));
@@ -65,7 +65,7 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                          ? "a reduction by the library adds in an order of its own: set reduction to "
                            "ordered, or leave groups out"
                          : "this backend adds on one level, leave groups out"));
-    // Before it ranks may know other groups.
+    // Before this agreement ranks may have different groups.
     agree_on_problem(communicator, problem_, ranges_, density_, options_.reduction, backend_->parameters());
     if (levels_)
         groups_ = std::make_unique<GroupFold>(levels_->levels(), communicator_, *backend_,
@@ -74,11 +74,11 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                                                  *backend_, options_.reduction, groups_.get());
 }
 
-// An exchange is waited for, whatever happened: its buffers are about to go.
+// Always waits for the exchange, because its buffers are about to be destroyed.
 Scape::~Scape() {
     try {
         join_mask();
-    } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+    } catch (...) { // the ranks have been informed already
     }
 }
 
@@ -118,7 +118,7 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
     try {
         const Agreed agreed = buckets_->agree(t, tensors, restored_, claim_);
         sent(Traffic::agreement, agreed.bytes_sent);
-        // S_1 is made from all of c_1; and of one rank alone the mean is its c.
+        // S_1 is made from the whole c_1; and with a single rank the mean is its c.
         if (t == 1 || communicator_.size() == 1)
             return;
         join_mask();
@@ -151,8 +151,9 @@ void Scape::agree(const float* gradient) {
         Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
         if (payload_is(problem::Payload::bf16))
-            join_mask(); // also who refuses: if exchanges begin late, all ranks have to wait in one order
-        // Of section 21; before the first step e is 0, and nothing that is left is large enough.
+            join_mask(); // also if it refuses: late exchanges need one order of waits on all ranks
+        // For section 21. Before the first step e is 0, and no accepted gradient makes c large
+        // enough.
         if (payload_is(problem::Payload::bf16) && refusal.index == d && steps_ > 0 &&
             buckets_->missing().empty()) {
             const auto of_payload =
@@ -178,7 +179,7 @@ void Scape::agree(Refusal refusal) {
 }
 
 void Scape::refuse_step(const std::string& fault) {
-    if (!halted_.empty()) // then so are the others, and none of them waits
+    if (!halted_.empty()) // then the others have halted too, and none of them waits
         return;
     try {
         if (payload_is(problem::Payload::bf16))
@@ -205,7 +206,7 @@ void Scape::attempt(const float* gradient, double learning_rate) {
         statistics_ = {};
     agree(gradient);
 
-    // Whatever interrupts the step from here on, nobody goes on with half of it.
+    // If anything interrupts the step from here on, no caller continues with half of it.
     say_interrupted(halted_, steps_ + 1);
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
     if (steps_ == 0) {
@@ -221,17 +222,17 @@ void Scape::attempt(const float* gradient, double learning_rate) {
     finish(scalars);
 }
 
-/// From the payload and the residual on.
+/// The rest of a step, from the payload and the residual on.
 void Scape::finish(const Scalars& scalars) {
     const Index t = steps_ + 1;
     statistics_.step = t;
     statistics_.selected = std::reduce(selected_.begin(), selected_.end());
 
-    // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
+    // 3. Next mask. It travels while the rest is done, and beyond, until the next step.
     start_mask();
     round_payload(t);
 
-    // 4. Exchange; of buckets, what is left of theirs.
+    // 4. Exchange; with buckets, the rest of theirs.
     if (buckets_->started())
         buckets_->finish(scalars, statistics_.sent);
     else
@@ -248,7 +249,7 @@ void Scape::finish(const Scalars& scalars) {
     mask_in_flight_->relay();
     steps_ = t;
     if (!verdict.finite) {
-        // The same on all ranks: M and w are.
+        // The same on all ranks, because M and w are.
         halted_ = "after step " + std::to_string(steps_) + " a parameter or the moment is not finite";
         throw Halted("halted: " + halted_ + "; restore a finite state to continue");
     }
@@ -262,8 +263,8 @@ void Scape::scale_payload(int exponent) {
     can_.rounding->scale_payload(exponent);
 }
 
-/// Section 21. The scale of e5m2 has been agreed on with the gradient, from the payloads of the step
-/// before; the first step's is its own.
+/// Section 21. The scale of e5m2 was agreed on with the gradient, from the payloads of the step
+/// before; the first step uses its own.
 void Scape::round_payload(Index t) {
     if (payload_is(problem::Payload::fp32))
         return;
@@ -281,7 +282,7 @@ void Scape::round_payload(Index t) {
     can_.rounding->round_payload();
 }
 
-/// S_1 is made from c_1, at once.
+/// Makes S_1 from c_1, at once.
 void Scape::bootstrap(const Scalars& scalars, const float* gradient) {
     backend_->local_pass(scalars, gradient);
     plan_mask(density_.at(1));

@@ -9,7 +9,7 @@
 
 namespace truestep::distributed::scape {
 
-/// How a rank's threads share its passes. Any way gives the same bits.
+/// How a rank's threads share its passes. Every way gives the same bits.
 class Shares {
   public:
     explicit Shares(int threads) : workers_(threads) {}
@@ -24,7 +24,7 @@ class Shares {
                 work(begin, end);
         });
     }
-    /// Of coordinates, at multiples of a chunk; and of packed values.
+    /// Shares coordinates at multiples of a chunk; the other shares packed values.
     template <class Work>
     void over_coordinates(Index size, const Work& work) {
         share(size, Mask::chunk, work);
@@ -34,7 +34,8 @@ class Shares {
         share(count, Mask::word_bits, work);
     }
 
-    /// Where the shares of coordinates begin and end, from 0 to the size; and work(part) for each of them.
+    /// The borders of the shares of coordinates, from 0 to the size; the other calls work(part) for
+    /// each share.
     [[nodiscard]] std::vector<Index> cuts(Index size) const {
         std::vector<Index> result;
         for (Index part = 0; part <= workers_.threads(); ++part)
@@ -55,7 +56,7 @@ class Shares {
     Workers workers_;
 };
 
-/// What several threads have found, the first or the greatest of it. `Atomic` is a std::atomic, or a
+/// The least or the greatest of what several threads have found. `Atomic` is a std::atomic, or a
 /// test's.
 template <class Atomic, class Value>
 void lower(Atomic& least, Value found) {

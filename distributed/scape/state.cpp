@@ -1,4 +1,4 @@
-// What a rank shows of its state, saves and restores (section 7).
+// How a rank reads, saves and restores its state (section 7).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace truestep::distributed::scape {
 
 std::vector<float> Scape::moment() {
-    // In the middle of an interrupted step mask and moment need not be of one step.
+    // In the middle of an interrupted step mask and moment may belong to different steps.
     if (!halted_.empty() &&
         backend_->packed_moment().size() != static_cast<std::size_t>(backend_->current_mask().selected()))
         throw Halted("the moment is not available: " + halted_ + "; restore a state to continue");
@@ -79,7 +79,7 @@ void Scape::restore(const RankState& state) {
     check_restorable(state);
     forget_parts();
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
-    // Not from the density: a mask that was made for other ranks has been cut otherwise.
+    // Not from the density: a mask that was made for other ranks was partitioned differently.
     selected_ = selected_by_rank(state.current);
     coming_selected_ = selected_by_rank(state.coming);
     steps_ = state.step;

@@ -10,10 +10,10 @@
 
 namespace truestep::distributed::scape {
 
-/// Lists of a step that the next one finds again, so that it asks the system for none.
+/// Lists that each step reuses, so that it allocates none.
 struct Scape::Rooms {
     AgreementRoom agreement;
-    MaskPlan coming;                   ///< of the mask in flight, or of the one that is made next
+    MaskPlan coming;                   ///< for the mask in flight, or for the next one
     std::vector<std::size_t> by_owner; ///< bytes of M
     std::vector<std::size_t> sent_to;  ///< and of the payload
 };

@@ -8,7 +8,7 @@
 
 namespace truestep::distributed::scape {
 
-/// Where a host receives what groups have added: one room is folded while the next is filled.
+/// The memory in which a host receives sums of groups: one room is folded while the next is filled.
 class SumRooms {
   public:
     [[nodiscard]] float* hand_out(problem::Index count) {

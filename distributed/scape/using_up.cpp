@@ -1,4 +1,4 @@
-// A step that may write into its gradient (section 20).
+// A step that consumes its gradient (section 20).
 #include <truestep/distributed/scalars.hpp>
 #include <truestep/distributed/scape/scape.hpp>
 
@@ -25,8 +25,8 @@ void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
     }
 }
 
-/// Local pass and check in one, before the ranks agree: it stands where the gradient was, and goes into the
-/// state when they have.
+/// Local pass and check in one, before the ranks agree: the result lies in the gradient's memory,
+/// and enters the state once they have agreed.
 void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     statistics_ = {};
     say_interrupted(halted_, steps_ + 1);

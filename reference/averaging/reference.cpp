@@ -14,7 +14,7 @@ Vector after_local_steps(Vector x, const Gradients& gradients, float learning_ra
 } // namespace
 
 Vector after_round(const Vector& parameters, const std::vector<Gradients>& gradients, float learning_rate) {
-    // Begins with x_0, not with 0, which would lose the sign of -0.
+    // The sum begins with x_0, because beginning with 0 would lose the sign of -0.
     Vector mean = after_local_steps(parameters, gradients.front(), learning_rate);
     for (std::size_t worker = 1; worker < gradients.size(); ++worker) {
         const Vector x = after_local_steps(parameters, gradients[worker], learning_rate);

@@ -1,5 +1,5 @@
-// The reference is templates; here the compiler reads all of them, with the reference's own flags, for both
-// of its scalars.
+// Makes the compiler check the templates of the reference with its own flags, for both of its
+// scalars.
 #include <truestep/reference/mapl/boundary.hpp>
 #include <truestep/reference/mapl/spel.hpp>
 #include <truestep/reference/mapl/vector_quantization.hpp>

@@ -1,5 +1,5 @@
-// The reference is templates; here the compiler reads all of them, with the reference's own flags, for all
-// of its scalars.
+// Makes the compiler check the templates of the reference with its own flags, for all of its
+// scalars.
 #include <truestep/reference/bf16.hpp>
 #include <truestep/reference/scape/adams.hpp>
 #include <truestep/reference/scape/adamw.hpp>

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using trace::ObjectReader;
 
-/// A vector for each inner step: beyond this the names alone fill memory.
+/// Each inner step has a vector: beyond this the names alone would fill the memory.
 constexpr Index most_inner_steps = 1'000'000;
 
 Index whole(const json& value, const std::string& where) {
@@ -57,7 +57,7 @@ Config parse(const json& object, const std::string& what) {
     Settings settings;
     visit_settings(settings, [&](const std::string& key, auto& value, auto... parse) {
         if (key == "bias_correction" && settings.inner != Inner::adams && !object.contains(key))
-            return; // the others have no choice
+            return; // only AdamS has a choice
         reader.read(key, value, parse...);
     });
     problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);

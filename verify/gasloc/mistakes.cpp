@@ -1,4 +1,4 @@
-// What known mistakes make of a round, DiLoCo's among them, in the arithmetic of level REL.
+// The effect of known bugs on a round, including DiLoCo's, in the arithmetic of level REL.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ using T = verify::Bounded;
 using verify::to_vector;
 using Vectors = std::vector<Vector<T>>; ///< one a worker
 
-/// So many values of all workers and inner steps are made with each mistake.
+/// Each known bug is tried on this many values of all workers and inner steps.
 constexpr Index most_values = 4'000'000;
 
 struct Made {
@@ -26,12 +26,12 @@ struct Made {
     Vectors parameters;
 };
 
-/// A round of the reference with all that a mistake may take in place of what is right.
+/// A round of the reference with everything that a known bug may use in place of the right value.
 struct RightRound {
     const Settings& settings;
     Graph graph;
     std::vector<WorkerState<T>> before;
-    Vectors last; ///< each worker's parameters a round before those that this one begins with
+    Vectors last; ///< each worker's parameters one round before the begin of this one
     Vectors x;
     Made made;
 
@@ -43,7 +43,7 @@ struct RightRound {
         const Vector<T>& moves = settings.momentum == Momentum::local ? y : z;
         return settings.gamma == 0.0 ? z : Vector<T>(z + (T(settings.gamma) * (moves - before[i].before)));
     }
-    /// What follows from a worker's y, or from its z.
+    /// Gossip, and below momentum, from all workers' y (or z).
     [[nodiscard]] Vectors gossip(const Vectors& y) const {
         Vectors z = y;
         for (std::size_t i = 0; i < y.size(); ++i) {
@@ -114,7 +114,7 @@ const std::array<Mistake, 7> mistakes{{
      [](const RightRound& right, Made& made) { made.parameters = right.x; }},
 }};
 
-/// The recorded round beside the reference's: what each mistake makes of it.
+/// Compares the recorded round with the reference's, and with what each known bug makes of it.
 void compare(const TraceReader& trace, Index round, const RightRound& right, verify::KnownMistakes& known) {
     for (std::size_t mistake = 0; mistake < mistakes.size(); ++mistake) {
         Made made = right.made;

@@ -1,4 +1,4 @@
-// Made-up runs of the reference as traces.
+// Records synthetic runs of the reference as traces.
 #include <truestep/verify/gasloc/traces.hpp>
 
 #include <span>
@@ -52,7 +52,7 @@ std::vector<Setting> settings() {
     };
 }
 
-/// "2,1,0" over workers and rounds.
+/// Parses "2,1,0", the inner steps over workers and rounds.
 std::vector<std::vector<Index>> inner_steps_of(const std::string& text, int workers, Index rounds) {
     std::vector<Index> list;
     for (const std::string& part : verify::split(text, ',')) {
@@ -157,7 +157,7 @@ std::span<const float> span_of(const Vector<float>& values) {
     return {values.data(), static_cast<std::size_t>(values.size())};
 }
 
-/// Each inner step has gradients of its own.
+/// Draws the gradient of an inner step; each step has another one.
 Vector<float> gradient_of(const Config& config, const verify::Settings& given,
                           const std::vector<Injection>& injections, int worker, Index round, Index h) {
     const auto data = problem::parse_data_class(given.text("data"));
@@ -193,7 +193,7 @@ void record(const verify::MadeUpRun& run) {
         run.progress(round, config.rounds());
         writer.begin_step();
         std::vector<Gradients<float>> gradients(static_cast<std::size_t>(config.workers));
-        // In the schema's order: step by step, and of each all workers.
+        // In the schema's order: step by step, and all workers of each step.
         for (Index h = 1; h <= config.most_steps(); ++h)
             for (int worker = 0; worker < config.workers; ++worker)
                 if (h <= config.steps(worker, round)) {

@@ -1,4 +1,4 @@
-// The reference, round by round, with all that a trace holds of each.
+// The reference, round by round, with the results that a trace holds of each.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Rounds {
         went = reference.round(gradients, head_.learning_rates_of(round), graph);
     }
 
-    /// With the recorded gradients.
+    /// Takes the next round with the recorded gradients.
     void take(const TraceReader& trace) {
         std::vector<Gradients<T>> gradients(reference.state.size());
         const Index round = reference.rounds + 1;
@@ -39,7 +39,7 @@ class Rounds {
         take(gradients);
     }
 
-    /// What the round has made.
+    /// A result of the round.
     [[nodiscard]] const Vector<T>& value(Result which, int worker) const {
         const auto at = static_cast<std::size_t>(worker);
         switch (which) {
@@ -59,7 +59,7 @@ class Rounds {
         return reference.state[at].theta;
     }
 
-    /// The next round begins at the state that the trace holds after this one.
+    /// Continues from the state that the trace holds after this round.
     void follow(const TraceReader& trace) {
         for (std::size_t i = 0; i < reference.state.size(); ++i) {
             WorkerState<T>& state = reference.state[i];
@@ -75,7 +75,7 @@ class Rounds {
 
     Reference<T> reference;
     Graph graph;                      ///< of the round
-    std::vector<WorkerRound<T>> went; ///< through it, by worker
+    std::vector<WorkerRound<T>> went; ///< results of the round, by worker
 
   private:
     [[nodiscard]] const Settings& settings() const { return head_.config.settings; }

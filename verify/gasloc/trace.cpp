@@ -36,7 +36,7 @@ std::vector<Graph> graphs_of(const std::vector<double>& series, const Config& co
         last = round;
         Graph& graph = graphs[static_cast<std::size_t>(round - 1)];
         graph.push_back({static_cast<int>(a), static_cast<int>(b), series[at + 3]});
-        // As each is read, so that the entry can be named.
+        // Checked as each is read, so that the entry can be named.
         static_cast<void>(checked(graph, config.workers, entry));
     }
     for (Graph& graph : graphs)

@@ -40,7 +40,7 @@ void check_edges(const Head& head, Index round, verify::VerdictBuilder& builder)
     builder.add_wrong("graph", "edges", Divergence::all_ranks, note);
 }
 
-/// A worker whose model is not finite takes no further part, and neither does who needs it.
+/// A worker whose model is not finite stops, and so does every worker that needs it.
 template <class T>
 bool stops(const Rounds<T>& rounds, verify::VerdictBuilder& builder) {
     for (std::size_t worker = 0; worker < rounds.went.size(); ++worker)
@@ -53,7 +53,7 @@ bool stops(const Rounds<T>& rounds, verify::VerdictBuilder& builder) {
     return false;
 }
 
-/// The recorded parameters say how far gossip lets the workers part.
+/// Shows in the recorded parameters how far gossip lets the workers drift apart.
 void add_distances(const TraceReader& trace, Index round, std::vector<verify::CurveLine>& lines) {
     std::vector<std::optional<Values<double>>> all;
     Values<double> mean = Values<double>::Zero(trace.schema().layout.size());

@@ -77,7 +77,7 @@ Matrix<T> TracedCodewords<T>::through(const Matrix<T>& Z, Index micro, const Ste
     const std::vector<float> codewords = step.recorded("codewords", micro).value();
     const std::vector<Word> words = travelling(made_.settings, made_.travelled);
     step.add("codewords", micro, compared(in_one_row(made_.L, words), codewords), "");
-    if (const auto recorded = step.recorded("Z", micro)) // to the bit, at every level
+    if (const auto recorded = step.recorded("Z", micro)) // bit for bit, at every level
         step.add("Z", micro, compared(decoded, *recorded), "");
     std::size_t from = 0;
     for (std::size_t book = 0; book < seen_.C.size(); ++book) {

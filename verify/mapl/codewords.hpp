@@ -13,10 +13,10 @@
 #include <truestep/verify/beside.hpp>
 #include <truestep/verify/mapl/judgement.hpp>
 
-// Z as indices of codewords, in traces: section 23.1.
+// Z as indices of codewords, in traces (section 23.1).
 namespace truestep::verify::mapl {
 
-/// Whether fp32 may make no finite number of it.
+/// Whether fp32 may overflow for this value.
 [[nodiscard]] inline bool overflows(const Bounded& value) {
     constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
     return std::abs(value.value()) + value.error() > greatest;
@@ -25,7 +25,7 @@ namespace truestep::verify::mapl {
     return std::any_of(values.data(), values.data() + values.size(), overflows);
 }
 
-/// Of what is not finite nothing is said where fp32 may overflow (section 6).
+/// Compares values; non-finite ones are not judged where fp32 may overflow (section 6).
 template <class T>
 [[nodiscard]] verify::Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
     const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
@@ -44,7 +44,7 @@ template <class T>
     }
 }
 
-/// All codebooks, or of each book those words, as a trace has them: in one row.
+/// All codebooks, or these words of each book, in one row as in a trace.
 template <class T>
 [[nodiscard]] Matrix<T> in_one_row(const std::vector<Matrix<T>>& books) {
     Matrix<T> all(1, 0);
@@ -68,21 +68,22 @@ template <class T>
     return in_one_row(some);
 }
 
-/// How whoever checks a trace reads of a step, and tells of it. Results of a micro-batch have its number.
+/// How a checker reads the results of a step and reports findings. Results of a micro-batch have
+/// its number.
 struct StepOfTrace {
     std::function<std::optional<std::vector<float>>(const char* name, Index micro)> recorded;
     std::function<void(const char* name, Index micro, verify::Comparison, const std::string& note)> add;
 };
 
-/// The codebooks of both sides beside one trace. T is float for EXACT, Bounded for REL. `free`: the
-/// reference's own indices and codewords go on, else the recorded ones, right or not.
+/// Checks the codebooks of both sides in one trace. T is float for EXACT, Bounded for REL. `free`:
+/// the reference's own indices and codewords continue, else the recorded ones, right or wrong.
 template <class T>
 class TracedCodewords {
   public:
     TracedCodewords(const Settings& settings, const std::vector<float>& codebooks,
                     const std::vector<float>& learned, Index before, bool free);
 
-    /// Z of the next micro-batch becomes what travels of it.
+    /// Replaces Z of the next micro-batch by what travels of it.
     [[nodiscard]] Matrix<T> through(const Matrix<T>& Z, Index micro, const StepOfTrace& step);
     void end_step(const StepOfTrace& step);
 
@@ -91,11 +92,11 @@ class TracedCodewords {
     void judge(const Matrix<T>& Z, Indices indices, Index micro, const StepOfTrace& step) const;
 
     bool free_;
-    Quantizer<float> seen_; ///< C as it was sent
-    Quantizer<T> made_;     ///< the same C, and L as it should be
+    Quantizer<float> seen_; ///< C by the recorded codewords
+    Quantizer<T> made_;     ///< the same C, with the expected L
 };
 
-/// "book 1, codeword 3, value 0" of what has a codebook's layout.
+/// A place such as "book 1, codeword 3, value 0", for results with a codebook's layout.
 [[nodiscard]] bool is_of_codebooks(const std::string& name);
 [[nodiscard]] std::string place_in_codebooks(const Settings& settings, const std::string& name,
                                              Index index);

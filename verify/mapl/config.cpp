@@ -17,7 +17,7 @@ Config parse(const nlohmann::json& json, const std::string& what) {
     trace::ObjectReader reader(json, what);
     if (const std::string algorithm = reader.text("algorithm"); algorithm != "mapl")
         throw Error("algorithm is '" + one_line(algorithm) + "'; a trace of MAPL says mapl");
-    static_cast<void>(reader.within("workers", {1, 1})); // one file has both sides
+    static_cast<void>(reader.within("workers", {1, 1})); // one file holds both sides
     Config config;
     const auto read = [&](const std::string& key, auto& value, auto... how) {
         reader.read(key, value, how...);

@@ -53,7 +53,7 @@ Head read_head(const trace::Reader& file) {
                             "; the vocabulary is " + std::to_string(settings.vocabulary));
             head.ids.push_back(static_cast<Index>(id));
         }
-        check_on_manifold(settings, head.a, 1); // it may be of a later step
+        check_on_manifold(settings, head.a, 1); // it may belong to a later step
         head.m = file.holds("initial/m") ? file.series_f32("initial/m")
                                          : std::vector<float>(head.a.size(), 0.0F);
         if (settings.anchors != Anchors::none)

@@ -7,15 +7,15 @@
 
 namespace truestep::verify::mapl {
 
-/// What a trace says before its first step.
+/// The data of a trace before its first step.
 struct Head {
     Config config;
     std::vector<double> rates;
     std::vector<Index> ids;
     std::vector<float> a;
     std::vector<float> m;
-    std::vector<float> rows[2];   ///< P of sender and receiver, nothing without anchors
-    std::vector<float> codebooks; ///< C, which both have; nothing without codewords
+    std::vector<float> rows[2];   ///< P of sender and receiver, empty without anchors
+    std::vector<float> codebooks; ///< C of both sides; empty without codewords
     std::vector<float> learned;   ///< L
 };
 /// Throws truestep::Error, one line that begins with the path.

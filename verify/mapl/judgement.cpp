@@ -11,8 +11,8 @@ namespace truestep::verify::mapl {
 namespace {
 
 constexpr double roundoff = 0x1p-24;
-/// A sum of D terms is off by sqrt(D) roundings of what is summed, where these are independent; this is
-/// room for what that leaves out.
+/// The error of a sum of D terms is sqrt(D) roundings if they are independent; this factor is a
+/// margin for the rest.
 constexpr double rounding_room = 2.0;
 
 } // namespace
@@ -40,7 +40,7 @@ double spectral_norm(const Matrix<double>& of) {
 }
 
 double manifold_limit(const Settings& settings, double rate, double before) {
-    // d's singular values are at most 2 - l_{T+1}: those of few iterations pass 1.
+    // d's singular values are at most 2 - l_{T+1}: after few iterations they exceed 1.
     const double step = rate * (1.0 + polar_bound(1e-3, settings.direction_iterations));
     const double left = retraction_bound(before + step, settings.retraction_iterations);
     return 2.0 * left + left * left + manifold_tolerance(settings.width, settings.rank);
@@ -59,14 +59,14 @@ Judgement::Distance Judgement::greatest(const Matrix<double>& actual) const {
 
 namespace {
 
-/// (p(x) - p(y)) / (x - y), which for -y in the place of y is (p(x) + p(y)) / (x + y). Nothing cancels.
+/// (p(x) - p(y)) / (x - y); with -y for y it is (p(x) + p(y)) / (x + y). Nothing cancels.
 double slope(const Quintic& c, double x, double y) {
     const double square = x * x + x * y + y * y;
     return c[0] + c[1] * square + c[2] * (x * x * square + y * y * (x * y + y * y));
 }
 
-/// The unit of what rounding adds in any direction to an X whose rows and columns are at most `row` long
-/// and whose singular values are at most s, in one iteration.
+/// The unit of the error that rounding adds in any direction, in one iteration, to an X whose rows
+/// and columns have at most length `row` and whose singular values are at most s.
 double rounded(const Quintic& c, double row, double s) {
     return row * (std::abs(c[0]) + s * s * (std::abs(c[1]) + s * s * std::abs(c[2])));
 }
@@ -75,9 +75,9 @@ double greatest_root(const Eigen::VectorXd& squares) {
     return std::sqrt(std::max(squares.maxCoeff(), 0.0));
 }
 
-/// How far X_T v_j may be off for each right singular vector v_j of X_0, where X_0 is off by `first` and
-/// each iteration adds `added[t]`. The derivative of a polynomial of singular values is, between two
-/// directions, a product of its slopes over the iterations that follow.
+/// The possible error of X_T v_j for each right singular vector v_j of X_0, if X_0 is off by
+/// `first` and each iteration adds `added[t]`. Between two directions the derivative of a
+/// polynomial of singular values is a product of its slopes over the iterations that follow.
 Eigen::ArrayXd off_by_direction(const std::vector<Eigen::ArrayXd>& x, double first,
                                 const std::vector<double>& added) {
     const Index rank = x.front().size();
@@ -114,7 +114,7 @@ Judgement next_subspace(const Settings& settings, const std::vector<float>& a, c
     const Eigen::MatrixXd A = rows_of<double>(a, settings.rank);
     const Eigen::MatrixXd given = rows_of<double>(m, settings.rank);
     Eigen::MatrixXd M = given;
-    double moved = 0.0; // how far M may be from what whoever steps has
+    double moved = 0.0; // how far M may differ from the implementation's
     if (settings.order == Order::momentum_first) {
         const Eigen::MatrixXd inner = A.transpose() * given;
         M -= A * (0.5 * (inner + inner.transpose()));
@@ -154,8 +154,8 @@ Judgement next_subspace(const Settings& settings, const std::vector<float>& a, c
         B = B * (endless[1] * S + endless[2] * (S * S) +
                  endless[0] * Eigen::MatrixXd::Identity(settings.rank, settings.rank));
     }
-    // The retraction takes what is symmetric from A^T times what d is off by, and so spreads over all
-    // directions what each is off by: a share of 1 / sqrt(D), as rounding has no direction of its own.
+    // The retraction takes the symmetric part of A^T times the error of d, and so spreads each
+    // direction's error over all: a share of 1 / sqrt(D), because rounding prefers no direction.
     Judgement made;
     made.a = B;
     made.directions = V;

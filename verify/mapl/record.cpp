@@ -1,4 +1,4 @@
-// Made-up runs of the reference as traces.
+// Records synthetic runs of the reference as traces.
 #include <truestep/verify/mapl/traces.hpp>
 
 #include <cmath>
@@ -67,12 +67,12 @@ Config config_of(const verify::MadeUpRun& run) {
     check(settings);
     verify::check_room(run.output, static_cast<int>(config.micro), config.tokens * settings.width * 4,
                        config.steps);
-    // As it will be read: all that is left to say is said there.
+    // Parsing the text that will be read checks the remaining rules.
     static_cast<void>(parse_config(config_text(config), "truestep record"));
     return config;
 }
 
-/// The reference, and all that goes through it.
+/// The reference, and the values that pass through it.
 class Recorder {
   public:
     Recorder(const Config& config, const verify::Settings& given)
@@ -145,7 +145,7 @@ class Recorder {
                                given_.seed("seed"), what, number);
         return made;
     }
-    /// Such that repeat.
+    /// Draws ids with repetitions.
     [[nodiscard]] Ids ids(Index step, Index micro) {
         Ids made;
         for (Index token = 0; token < config_.tokens; ++token) {
@@ -183,7 +183,7 @@ class Recorder {
         return ends;
     }
 
-    /// What both sides of a boundary would refuse.
+    /// Throws for values that both sides of a boundary would refuse.
     static void require_finite(const Matrix<float>& values, const std::string& what, Index step) {
         if (!values.allFinite())
             throw Error("not written: " + what + " is not finite in step " + std::to_string(step) +

@@ -1,4 +1,4 @@
-// A trace that was gathered in memory, or is taken into it.
+// Writes a trace that was gathered in memory, and reads one into memory.
 #include <truestep/verify/mapl/traces.hpp>
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What a trace of MAPL holds.
+// The schema of MAPL's traces.
 #include <truestep/verify/mapl/traces.hpp>
 
 #include <tuple>
@@ -13,7 +13,7 @@ namespace {
 using problem::Layout;
 using storage::DataType;
 
-/// A and what is of its size: so that a place is told as "tensor feature 3, index 2".
+/// The layout of A and vectors of its size, by which a place reads "tensor feature 3, index 2".
 Layout features(const Settings& settings) {
     std::vector<problem::Tensor> all;
     for (Index i = 0; i < settings.width; ++i)
@@ -39,7 +39,8 @@ trace::Schema schema(const Config& config) {
     const bool two = of.anchors == Anchors::two;
     const bool anchored = of.anchors != Anchors::none;
     trace::Schema schema{config_text(config), features(of), 1, config.steps, {}, {}, {}};
-    // What is not of A's size stands among the series, step after step: those have sizes of their own.
+    // Vectors of other sizes than A's are series, step after step, because series may have any
+    // size.
     const auto add = [&](const std::string& name, std::uint64_t size, bool optional) {
         schema.series.push_back({name, DataType::f32, size, optional});
     };

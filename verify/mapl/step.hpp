@@ -1,4 +1,4 @@
-// One step of both sides of a boundary, as it is recorded and as it is verified.
+// One step of both sides of a boundary, for recording and verifying.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace truestep::verify::mapl {
 
-/// Where a step's inputs come from, and where its results go. Those of a micro-batch have its number, from
-/// 1 on; the others have 0.
+/// The sources of a step's inputs, and the destinations of its results. Those of a micro-batch have
+/// its number, from 1 on; the others have 0.
 template <class T>
 struct StepEnds {
     std::function<Matrix<T>(const char* name, Index micro)> input;
     std::function<Ids(Index micro)> ids;
     std::function<void(const char* name, Index micro, const Matrix<T>& values)> result;
-    /// What travels of Z as codewords. None: Z travels as it is.
+    /// Replaces Z by its codewords as they travel. Empty: Z is not quantized.
     std::function<Matrix<T>(const Matrix<T>& Z, Index micro)> coded;
 };
 
-/// All micro-batches forward, then back.
+/// Sends all micro-batches forward, then back.
 template <class T>
 [[nodiscard]] Gradients<T> pass_through(const Config& config, const Boundary<T>& boundary,
                                         const StepEnds<T>& ends) {
@@ -73,7 +73,7 @@ void hand_on(const Config& config, const Gradients<T>& gradients, const StepEnds
     ends.result("dE_receiver", 0, receiver);
 }
 
-/// SPEL's step, which changes nothing where its sums overflow (section 22).
+/// A step of SPEL that changes nothing if its sums overflow (section 22).
 [[nodiscard]] inline SpelStep<float> spel_if_finite(const Settings& settings, const Matrix<float>& A,
                                                     const Matrix<float>& m, const Matrix<float>& gradient,
                                                     double rate) {

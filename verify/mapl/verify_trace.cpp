@@ -50,7 +50,7 @@ void add_rows(const trace::Reader& trace, const Config& config, verify::VerdictB
         add({{"E_sender", "anchors"}});
 }
 
-/// The reference beside one trace. T is float for EXACT, Bounded for REL.
+/// Compares one trace with the reference. T is float for EXACT, Bounded for REL.
 template <class T>
 class TraceCheck {
   public:
@@ -118,7 +118,7 @@ class TraceCheck {
         return made;
     }
 
-    /// A fixed table is the step's before, to the bit at every level.
+    /// A fixed table equals that of the step before, bit for bit at every level.
     void anchors_stay() {
         if (settings_.anchors != Anchors::fixed)
             return;
@@ -145,11 +145,12 @@ class TraceCheck {
             ends_.result("m", 0, made.m);
             ends_.result("A", 0, made.A);
             ends_.result("A_receiver", 0, made.A);
-            // Without recorded states the next step begins with the reference's own.
+            // Without recorded states the next step begins with the reference's state.
             a_.assign(made.A.data(), made.A.data() + made.A.size());
             m_.assign(made.m.data(), made.m.data() + made.m.size());
         } else {
-            // From the recorded gradient, judged before: its bounds, projected, would hide a wrong m.
+            // From the recorded gradient, which was judged before: its projected bounds would hide
+            // a wrong m.
             const auto recorded_g = values("gradient", 0);
             const Matrix<T> m = moment(settings_, A, rows_of<T>(m_, settings_.rank),
                                        recorded_g ? rows_of<T>(*recorded_g, settings_.rank) : gradient);
@@ -169,14 +170,14 @@ class TraceCheck {
         }
     }
 
-    /// A step that is refused, as its sums overflow: section 22.
+    /// Checks a step that is refused because its sums overflow (section 22).
     void stays(const char* name, const std::vector<float>& before) {
         if (const auto recorded = values(name, 0))
             add(name, 0, verify::compare(before, *recorded, verify::Level::exact()),
                 "must not change, because its gradient is not finite");
     }
 
-    /// A as a matrix, from the recorded A before the step and the recorded m.
+    /// Judges A as a matrix, from the recorded A before the step and the recorded m.
     void judge(std::initializer_list<const char*> names, const std::optional<std::vector<float>>& m,
                double rate) {
         if (!m || !finite(*m))
@@ -197,7 +198,7 @@ class TraceCheck {
             }
     }
 
-    /// Of the recorded A, whatever the reference's is.
+    /// Checks that the recorded A is on the manifold, independently of the reference's A.
     void stays_on_the_manifold(double rate, double before) {
         const auto recorded = values("A", 0);
         if (!recorded)
@@ -207,7 +208,8 @@ class TraceCheck {
         Comparison comparison;
         comparison.compared = 1;
         comparison.nonzero = 1;
-        // The greatest column sum bounds the spectral norm: at most sqrt(r) more.
+        // The greatest column sum bounds the spectral norm, and exceeds it by a factor of at most
+        // sqrt(r).
         const double most = limit * std::sqrt(static_cast<double>(settings_.rank));
         comparison.mismatched = off <= most ? 0 : 1;
         comparison.share_of_limit = off / most;
@@ -240,7 +242,7 @@ class TraceCheck {
         }
     }
 
-    /// What is of A's size has A's layout, and is told by it; the rest by a line.
+    /// Names the place of a divergence: results of A's size have A's layout, the others get a note.
     void tell_place(const std::string& name, Divergence& first) const {
         Comparison& comparison = first.comparison;
         if (comparison.first.empty())

@@ -1,4 +1,4 @@
-// The settings of a trace of MAPL by their names, in the order in which its config has them.
+// The settings of a trace of MAPL by their names, in the order of its config.
 #pragma once
 
 #include <truestep/trace/config.hpp>
@@ -6,12 +6,14 @@
 
 namespace truestep::verify::mapl {
 
-/// Then no product of two or three sizes overflows.
+/// Keeps products of two or three sizes from overflowing.
 constexpr Index most_rows = 1 << 20;
-/// Of micro-batches, too. Vectors have names of their own: beyond this the names alone fill memory.
+/// The limit for steps and micro-batches. Each has named vectors: beyond this the names alone would
+/// fill the memory.
 constexpr Index most_steps = 1'000'000;
 
-/// Calls visit(name, member) for each, with the range of a whole number or what parses a word.
+/// Calls visit(name, member) for each setting, with the range of a whole number or the parser of a
+/// word.
 template <class AnyConfig, class Visit>
 void visit_settings(AnyConfig& config, const Visit& visit) {
     using trace::Range;
@@ -30,8 +32,8 @@ void visit_settings(AnyConfig& config, const Visit& visit) {
     visit("payload", settings.payload, parse_payload);
 }
 
-/// Those of codewords, but for their number, which says whether there are any. Orders of turns follow from
-/// the seed.
+/// The settings of codewords, except their number, which says whether there are any. The orders of
+/// turns follow from the seed.
 template <class AnySettings, class Visit>
 void visit_codewords(AnySettings& settings, const Visit& visit) {
     using trace::Range;

@@ -1,4 +1,4 @@
-// The one way in which curves are drawn, for pages and for files of their own.
+// Draws all curves, for pages and for separate files.
 #include <truestep/report/chart.hpp>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace truestep::report::page {
 
 namespace {
 
-// The colours of page_style.css, in the drawing itself, for a file has no page around it.
+// The colours of page_style.css in the drawing itself, because a separate file has no page around
+// it.
 constexpr const char* alone_style = R"css(
 .ground { fill: #ffffff; } .tick { fill: #556072; font-size: 10px; } .rule { stroke: #dce1e8; }
 .name { fill: #1a2230; font-size: 10.5px; } .letter { fill: #1a2230; font-size: 11px; font-weight: 700; }
@@ -82,7 +83,7 @@ std::vector<double> apart(const std::vector<double>& places, double gap, double 
         result[i] = std::max(result[i], free_from);
         free_from = result[i] + gap;
     }
-    // Whoever was pushed off the bottom pushes back.
+    // Labels that were pushed off the bottom push back.
     double free_to = bottom;
     std::ranges::reverse(order);
     for (const std::size_t i : order) {

@@ -9,7 +9,7 @@
 #include <Eigen/Core>
 #include <nlohmann/json.hpp>
 
-// Of the command line alone: where that is not built, it need not be there.
+// Only for the command line: where that is not built, the header may be missing.
 #if __has_include(<CLI/Version.hpp>)
 #include <CLI/Version.hpp>
 #else
@@ -37,7 +37,7 @@ std::string processor_entry(std::string_view key) {
     return {};
 }
 
-/// Those of the processor's features that decide how vector code runs.
+/// The features of the processor that decide how vector code runs.
 std::string vector_features() {
     constexpr std::array<std::string_view, 12> wanted{"sse4_2",       "avx",     "avx2",     "fma",
                                                       "bmi2",         "avx512f", "avx512bw", "avx512vl",

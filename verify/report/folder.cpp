@@ -31,10 +31,10 @@ void write_both(const std::string& folder, const std::string& page, const std::s
 bool can_be_written(const std::string& path) {
     const storage::Destination written = storage::disk().destination(path);
     const fs::path& first = written.first;
-    if (written.in_place()) // to open and close a pipe would end its reader
+    if (written.in_place()) // opening and closing a pipe would end its reader
         return !fs::is_directory(first) && access(first.c_str(), W_OK) == 0;
     if (fs::exists(written.last) && access(written.last.c_str(), W_OK) != 0)
-        return false; // it could be renamed over, and is not meant to be
+        return false; // it could be replaced, but must not be
     const bool was_there = fs::exists(first);
     if (!std::ofstream(first, std::ios::app))
         return false;
@@ -44,7 +44,7 @@ bool can_be_written(const std::string& path) {
     return true;
 }
 
-/// What a full disk cuts short is never found under the name of a whole one.
+/// A file that a full disk cuts short never appears under its final name.
 void write_text(const std::string& path, const std::string& text, const std::string& what) {
     const storage::Destination written = storage::disk().destination(path);
     std::ofstream file(written.first, std::ios::binary);
@@ -55,7 +55,8 @@ void write_text(const std::string& path, const std::string& text, const std::str
         fs::rename(written.first, written.last, error);
     if (file && !error)
         return;
-    if (file) { // a file that is mounted by itself, or another's in a folder of all: not to be renamed to
+    if (file) { // a file mounted by itself, or another user's in a shared folder: renaming over it is
+                // impossible
         std::ofstream in_place(written.last, std::ios::binary);
         in_place << text;
         in_place.close();

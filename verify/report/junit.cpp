@@ -31,7 +31,7 @@ std::string settings(const ordered_json& row, const std::vector<std::string>& ke
     return result;
 }
 
-/// classname and name.
+/// The attributes classname and name.
 Pair names(const Entry& entry) {
     const ordered_json& row = *entry.json;
     const std::string implementation = text(row, "implementation");

@@ -6,10 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-/// What files of JUnit have in common, whatever the test cases are.
+/// The common parts of JUnit files, whatever the test cases are.
 namespace truestep::report::junit {
 
-/// `name="value"`. A reader of XML would turn the line ends of an attribute into spaces.
+/// An attribute `name="value"`. An XML reader would turn its line ends into spaces, so they are
+/// escaped.
 [[nodiscard]] std::string attribute(const std::string& name, const std::string& value);
 [[nodiscard]] std::string seconds_text(double seconds);
 

@@ -1,4 +1,4 @@
-// Recorded runs for machines that read JUnit.
+// Writes recorded runs as JUnit.
 #include <truestep/report/runs.hpp>
 
 #include "junit_parts.hpp"
@@ -15,7 +15,7 @@ struct RunCase {
     std::string name;
     Status status = Status::passed;
     std::string message; ///< why it did not pass, one line
-    std::string details; ///< what else there is to say, several lines
+    std::string details; ///< additional information, several lines
 };
 
 std::string all_lines(const ordered_json& lines, const std::string& before) {
@@ -53,7 +53,7 @@ RunCase case_of_row(const ordered_json& run, const ordered_json& row) {
     return made;
 }
 
-/// A run of which each row passes may still prove nothing.
+/// The verdict as a test case: a run whose rows all pass may still prove nothing.
 RunCase case_of_run(const ordered_json& run) {
     RunCase made{"verdict", status_of(text(run, "status")), "", ""};
     if (made.status == Status::passed)
@@ -96,7 +96,7 @@ std::string runs_junit(const nlohmann::ordered_json& runs) {
             for (const ordered_json& row : list(run, "rows"))
                 all.push_back(case_of_row(run, row));
             for (const RunCase& made : all) {
-                // The time is the whole run's, and stands once.
+                // The time belongs to the whole run, so it appears once.
                 const double seconds = &made == &all.front() ? number(run, "seconds") : 0.0;
                 counts.add({.tests = 1,
                             .failures = is_bad(made.status) ? 1U : 0U,

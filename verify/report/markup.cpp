@@ -1,4 +1,4 @@
-// The elements, tables and heads that every page is written with.
+// The elements, tables and heads of every page.
 #include <algorithm>
 #include <sstream>
 

@@ -1,4 +1,4 @@
-// Reading result files: docs/results.md, held against each.
+// Reads result files and checks them against docs/results.md.
 #include <truestep/report/page_data.hpp>
 
 #include <cstdint>
@@ -238,7 +238,7 @@ class Checker : public Shape {
                             std::to_string(wanted));
     }
 
-    /// A file that was cut or edited must not pass for a good one.
+    /// Checks the totals, because a file that was cut or edited must not pass for a good one.
     void totals(const ordered_json& result) const {
         const std::pair<const char*, Status> all[] = {{"passed", Status::passed},
                                                       {"failed", Status::failed},

@@ -1,7 +1,7 @@
-// The shrunk problem as a grid that can be read as a picture: columns are coordinates, grouped by tensor
-// and by the rank that owns them, bands are ranks, and the rows of a band are the lanes that the result
-// names: which values there are is its system's matter. It is a table, so that it can also be read aloud
-// and copied.
+// Draws the shrunk problem as a readable grid: columns are coordinates, grouped by tensor and by
+// the rank that owns them, bands are ranks, and the rows of a band are the lanes that the result
+// names; each system chooses its values. It is a table, so that it can also be read aloud and
+// copied.
 #include "page_parts.hpp"
 
 #include <algorithm>
@@ -21,17 +21,17 @@ namespace {
 // The limits of docs/results.md.
 constexpr std::size_t most_coordinates = 64;
 constexpr std::size_t most_ranks = 16;
-/// So many columns have room for numbers; more have signs and shades only.
+/// This many columns have room for numbers; more have only signs and shades.
 constexpr std::size_t most_with_numbers = 12;
 
-/// Three digits are enough for the eye; the numbers in full are beside it.
+/// Three digits suffice for the eye; the full numbers are beside it.
 std::string shortened(const std::string& number) {
     const std::optional<double> value = parse_number<double>(number);
     return !value || number.size() <= 6 ? number : rounded(*value, 3);
 }
 
-/// What stands beneath a wrong value: the right one, or how far it is where three digits do not tell them
-/// apart.
+/// The text below a wrong value: the right one, or the distance if three digits do not distinguish
+/// them.
 std::string beneath(const std::string& actual, const std::string& expected) {
     if (shortened(actual) != shortened(expected))
         return shortened(expected);
@@ -54,7 +54,7 @@ struct Column {
     bool owner_begins = false;
 };
 
-/// A whole number between 0 and `limit`, whatever the JSON holds.
+/// A whole number between 0 and `limit`, for any JSON.
 std::size_t bounded(const ordered_json& object, const std::string& key, std::size_t limit) {
     return static_cast<std::size_t>(std::clamp(number(object, key), 0.0, static_cast<double>(limit)));
 }
@@ -148,7 +148,7 @@ class Drawing {
         }
     }
 
-    /// Points into the lanes. What all ranks share comes first.
+    /// Adds bands that point into the lanes. Values that all ranks share come first.
     void add_bands() {
         const std::size_t ranks = bounded(drawing_, "ranks", most_ranks + 1);
         if (ranks > most_ranks)
@@ -220,7 +220,7 @@ class Drawing {
         return element("tbody", html);
     }
 
-    /// What the reference has there, if that is something else; "" if it is the same or not known.
+    /// The reference's value, if it differs; "" if it is the same or unknown.
     [[nodiscard]] static std::string other(const Lane& lane, std::size_t row, std::size_t i) {
         const std::string expected = element_text(lane.expected, row, i);
         return expected == element_text(lane.values, row, i) ? std::string() : expected;
@@ -255,7 +255,8 @@ class Drawing {
         return numbers ? escaped(shortened(actual)) : sign(parse_number<double>(actual));
     }
 
-    /// p for plus, m for minus, and how large beside the largest of the lane.
+    /// The shade of a value: p for plus, m for minus, and its size compared with the largest of the
+    /// lane.
     [[nodiscard]] static std::string shade(std::optional<double> value, double greatest) {
         if (!value || !std::isfinite(*value))
             return "odd";
@@ -273,7 +274,7 @@ class Drawing {
         return *value > 0.0 ? "+" : *value < 0.0 ? "−" : "0";
     }
 
-    /// What the lanes are, then what the shades are.
+    /// Explains the lanes, then the shades.
     [[nodiscard]] std::string legend(bool numbers) const {
         std::string html = "<figcaption>";
         bool shades = false;

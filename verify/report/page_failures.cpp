@@ -1,4 +1,4 @@
-// What is known of one failure.
+// Shows one failure with all its details.
 #include "page_parts.hpp"
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::optional<std::uint32_t> parsed_bits(const std::string& bits) {
     return parse_number<std::uint32_t>(std::string_view(bits).substr(2), 16);
 }
 
-/// The bits with the digits marked in which they differ from the other ones.
+/// The bits with marks on the digits that differ from the others.
 std::string marked_bits(const std::string& bits, const std::string& others) {
     if (bits.empty())
         return {};
@@ -51,7 +51,7 @@ std::string first_divergence(const ordered_json& first) {
                     fact("tensor", text(first, "tensor")) + fact("index", index) +
                     (coordinate == index ? "" : fact("coordinate", coordinate)));
     if (text(first, "expected").empty() && text(first, "actual").empty())
-        return html; // a rule was broken, without a value that it should have been
+        return html; // a rule was broken, without an expected value
     const auto side = [&](const std::string& name, const std::string& bits, const std::string& others) {
         return element("dt", name) +
                element("dd", element("span.value", escaped(first, name)) + marked_bits(bits, others));
@@ -82,7 +82,8 @@ std::string neighbourhood(const ordered_json& first) {
     return "<h4>Around it</h4>" + wide("The neighbourhood", table.html());
 }
 
-/// A value that is wrong says more than a rule that is broken, and a smaller case more than a larger one.
+/// Whether one failure is more informative: a wrong value before a broken rule, a smaller case
+/// before a larger one.
 bool says_more(const Entry& one, const Entry& two) {
     const ordered_json& a = at(*one.json, "failure");
     const ordered_json& b = at(*two.json, "failure");
@@ -95,7 +96,7 @@ bool says_more(const Entry& one, const Entry& two) {
     return text(a, "case").size() < text(b, "case").size();
 }
 
-/// The shrunk case's own, where it is told; files of before only had the row's.
+/// The shrunk case's command if present; earlier files only have the row's.
 std::string command_of(const Entry& entry) {
     const std::string own = text(at(*entry.json, "failure"), "command");
     return own.empty() ? text(*entry.json, "command") : own;

@@ -1,11 +1,12 @@
-// What every page of ours is: one file, with its style, icon and how it was made.
+// The frame of every page: one file, with its style, icon and origin.
 #include "page_parts.hpp"
 
 namespace truestep::report::page {
 
 namespace {
 
-/// For the tab: a tick or a cross. It is part of the page, so that no browser asks for another file.
+/// The tab's icon: a tick or a cross. It is part of the page, so that no browser requests another
+/// file.
 std::string icon(Status status) {
     const bool good = status == Status::passed;
     std::string text("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -17,7 +18,7 @@ std::string icon(Status status) {
     return text;
 }
 
-/// A word as a shell would need it.
+/// A word quoted for a shell.
 std::string quoted(const std::string& word) {
     constexpr std::string_view harmless =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";

@@ -46,7 +46,7 @@ Gathered gather(const std::vector<ordered_json>& results) {
         add_all(all.planted, list(result, "planted"), Kind::planted);
         all.seconds += number(result, "seconds");
     }
-    // What failed comes before what was not proved.
+    // Failures come before unproved rows.
     for (const bool failed : {true, false})
         for (std::vector<Entry>* entries : {&all.properties, &all.matrix, &all.planted})
             for (Entry& entry : *entries)
@@ -125,7 +125,7 @@ std::string title(const Entry& entry) {
         return joined(parts, " · ");
     }
     case Kind::property:
-        // 0 is the reference's own.
+        // 0 is the reference itself.
         return joined({text(row, "number") == "0" ? "property" : with("property ", "number"),
                        text(row, "property"), text(row, "implementation"), text(row, "communicator")},
                       " · ");

@@ -11,8 +11,8 @@
 
 #include "page_text.hpp"
 
-/// What the page and JUnit are made of: the rows of all results, their words and signs, the parts of the
-/// page.
+/// The common parts of the page and JUnit: the rows of all results, their words and signs, and the
+/// page's sections.
 namespace truestep::report::page {
 
 enum class Kind { matrix, property, planted };
@@ -21,13 +21,13 @@ enum class Kind { matrix, property, planted };
 struct Entry {
     const ordered_json* json;
     Kind kind;
-    Status status;           ///< of a planted bug: passed if it was caught
-    std::size_t failure = 0; ///< its number among the failures, from 1; 0: it is none
+    Status status;           ///< for a known bug: passed if it was caught
+    std::size_t failure = 0; ///< its number among the failures, from 1; 0: not a failure
     std::string anchor() const { return "failure-" + std::to_string(failure); }
 };
 
 [[nodiscard]] bool is_bad(Status status);
-/// "PASSED"; whatever else is none of them is a failure.
+/// Parses a status such as "PASSED"; unknown ones are failures.
 [[nodiscard]] Status status_of(const std::string& name_of_status);
 
 /// All results together.
@@ -49,40 +49,41 @@ struct Gathered {
 /// Points into `results`, which must outlive it.
 [[nodiscard]] Gathered gather(const std::vector<ordered_json>& results);
 [[nodiscard]] std::string verdict(const Gathered& all);
-/// The status it stands for as a whole.
+/// The status of all results together.
 [[nodiscard]] Status overall(const Gathered& all);
 
-/// "sharded · in_process · 3 workers · ...", plain text.
+/// A title such as "sharded · in_process · 3 workers · ...", plain text.
 [[nodiscard]] std::string title(const Entry& entry);
 /// "step 3, phase residual, residual of rank 1, tensor wq, index 5 (coordinate 5)", plain text.
 [[nodiscard]] std::string place(const ordered_json& first);
-/// Why a row that is no plain failure did not pass, plain text; else "".
+/// Why a row that is not a plain failure did not pass, plain text; else "".
 [[nodiscard]] std::string explanation(const Entry& entry);
-/// What the words REL and MISTRUSTED mean, of those that stand on the page: sentences, or "".
+/// The meanings of REL and MISTRUSTED, for those that appear on the page: sentences, or "".
 [[nodiscard]] std::string explained_words(bool rel, bool mistrusted);
 
 [[nodiscard]] std::string badge(const Entry& entry);
 
 /// The contents of the element <style>.
 [[nodiscard]] const char* style();
-/// Its part that a chart in a file of its own needs, too.
+/// The part of it that a chart in a separate file needs, too.
 [[nodiscard]] const char* chart_style();
 /// The shrunk problem as a grid: columns are coordinates, bands are ranks.
 [[nodiscard]] std::string drawing(const ordered_json& drawing, const ordered_json& first);
-/// Failures that may well be one mistake: one of them is shown, with the smallest case.
+/// Failures that probably have one cause: one of them is shown, with the smallest case.
 struct Cause {
-    std::string name; ///< "first wrong: residual"; "": nothing is said of it, and it stands alone
+    std::string name; ///< "first wrong: residual"; "": unknown, shown by itself
     const Entry* shown;
     std::vector<const Entry*> others;
 };
 [[nodiscard]] std::vector<Cause> causes(const Gathered& all);
-/// The others, folded: what each is, and how to repeat it.
+/// The other failures, folded: each one's title and command.
 [[nodiscard]] std::string other_failures(const Cause& cause);
-/// Where a run first parts from the reference, and the values around: `first` of docs/results.md.
+/// The place where a run first differs from the reference, and the values around it: `first` of
+/// docs/results.md.
 [[nodiscard]] std::string divergence(const ordered_json& first);
-/// A heading and its lines of text; "" where there are none.
+/// A heading and its lines of text; "" if there are none.
 [[nodiscard]] std::string listed(const std::string& heading, const ordered_json& lines);
-/// What is known of a failure: message, first divergence, neighbourhood, drawing, command, trace.
+/// The details of a failure: message, first divergence, neighbourhood, drawing, command, trace.
 [[nodiscard]] std::string failure_body(const Entry& entry);
 
 [[nodiscard]] std::string heat_maps(const Gathered& all);
@@ -91,7 +92,8 @@ struct Cause {
 [[nodiscard]] std::string slowest_table(const Gathered& all);
 [[nodiscard]] std::string row_tables(const Gathered& all);
 
-/// The settings of a row of the matrix, in its order: what is not said of every row of every system.
+/// The settings of a row of the matrix, in its order, except those that every row of every system
+/// has.
 [[nodiscard]] std::vector<std::string> settings_of(const nlohmann::ordered_json& row);
 
 } // namespace truestep::report::page

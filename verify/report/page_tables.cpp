@@ -13,7 +13,7 @@ namespace {
 
 using Group = std::pair<std::string, std::vector<const Entry*>>;
 
-/// In the order in which the names come first.
+/// Groups in the order in which the names first appear.
 std::vector<Group> grouped(const std::vector<Entry>& entries,
                            const std::function<std::string(const Entry&)>& name_of) {
     std::vector<Group> groups;
@@ -51,7 +51,7 @@ std::string tally(const std::vector<const Entry*>& entries) {
            " passed";
 }
 
-/// Where none of them was run, and all for one reason: what stands in place of an empty grid. Else "".
+/// The line that replaces an empty grid, if no row was run and all for one reason; else "".
 std::string skipped_line(const Group& group) {
     const std::string reason = text(*group.second.front()->json, "reason");
     const bool all = std::ranges::all_of(group.second, [&](const Entry* entry) {
@@ -62,7 +62,7 @@ std::string skipped_line(const Group& group) {
                : std::string();
 }
 
-/// Failures first, then what proves nothing, then what was not run.
+/// Sorts failures first, then rows that prove nothing, then rows that were not run.
 int badness(Status status) {
     switch (status) {
     case Status::passed:
@@ -123,7 +123,7 @@ std::string heat_cell(const std::vector<const Entry*>& entries) {
     return element("td.heat." + class_of(worst->status), linked(*worst, inside));
 }
 
-/// A value of a setting, as columns are ordered: numbers downwards, texts by the alphabet.
+/// The value of a setting, by which columns are sorted: numbers descending, texts alphabetically.
 using Value = std::pair<double, std::string>;
 
 Value value_of(const ordered_json& row, const std::string& setting) {
@@ -304,7 +304,7 @@ std::string row_tables(const Gathered& all) {
     std::string html;
     for (const Group& group : grouped(all.matrix, group_of_row)) {
         if (!skipped_line(group).empty())
-            continue; // its line stands above, in the matrix
+            continue; // its line is above, in the matrix
         const auto settings = settings_of(*group.second.front()->json);
         std::vector<HtmlTable::Column> columns{{"status"}};
         for (const std::string& setting : settings)

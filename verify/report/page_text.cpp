@@ -12,7 +12,8 @@ namespace truestep::report::page {
 
 namespace {
 
-/// The bytes of the UTF-8 character that begins here, if they are one that XML and HTML may hold; else 0.
+/// The number of bytes of the UTF-8 character that begins here, if XML and HTML may hold it; else
+/// 0.
 std::size_t character_length(std::string_view bytes) {
     const auto byte = [&](std::size_t i) {
         return static_cast<unsigned>(static_cast<unsigned char>(bytes[i]));

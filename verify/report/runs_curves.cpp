@@ -1,4 +1,4 @@
-// Curves of a recorded run over its steps. What was not recorded is a gap, never a zero.
+// Draws curves of a recorded run over its steps. Missing values are gaps, never zeros.
 #include "runs_parts.hpp"
 
 #include <algorithm>
@@ -17,16 +17,16 @@ constexpr double chart_width = 360;
 constexpr double chart_height = 180;
 
 constexpr std::size_t most_points = 120; ///< more steps share one
-constexpr std::size_t most_lines = 8;    ///< more ranks are told by their least, middle and greatest
+constexpr std::size_t most_lines = 8;    ///< more ranks are shown by their least, middle and greatest
 
 /// One step, or neighbours that share a place.
 struct Point {
     std::size_t first = 1; ///< steps
     std::size_t last = 1;
-    std::optional<double> value; ///< the mean of those recorded; none: none was
+    std::optional<double> value; ///< the mean of the recorded ones; none: none was recorded
     double least = 0.0;
     double greatest = 0.0;
-    std::string odd; ///< "nan", "inf": what cannot be drawn
+    std::string odd; ///< "nan", "inf": cannot be drawn
 };
 
 struct DrawnLine {
@@ -34,7 +34,7 @@ struct DrawnLine {
     std::vector<Point> points;
 };
 
-/// Enough for the eye.
+/// Three digits suffice for the eye.
 std::string three_digits(double value) {
     return rounded(value, 3);
 }
@@ -68,7 +68,7 @@ DrawnLine drawn(const std::string& name, const ordered_json& values) {
     return line;
 }
 
-/// Of so many ranks that their lines would hide each other.
+/// The least, middle and greatest values, for so many ranks that their lines would hide each other.
 std::vector<DrawnLine> least_middle_greatest(const ordered_json& lines) {
     std::array<ordered_json, 3> told;
     for (std::size_t i = 0; i < list(lines.front(), "values").size(); ++i) {
@@ -129,7 +129,7 @@ std::string drawn_chart(const std::vector<DrawnLine>& lines, const std::string& 
     return drawing_in_page(chart_width, chart_height, name + " over the " + step + "s", svg);
 }
 
-/// What is not drawn, and why; "" where all is.
+/// The values that are not drawn, and why; "" if all are drawn.
 std::string not_drawn(const std::vector<DrawnLine>& lines) {
     std::size_t missing = 0;
     std::size_t odd = 0;

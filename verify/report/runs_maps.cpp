@@ -1,4 +1,5 @@
-// Where a recorded run differs from the reference: steps across, tensors down, a map a result.
+// Draws where a recorded run differs from the reference: steps across, tensors down, a map for each
+// result.
 #include "runs_parts.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 constexpr double map_width = 360;
 constexpr double cell_height = 12;
 constexpr double row_gap = 2;
-constexpr std::size_t most_before_a_row = 15; ///< letters of a name; a longer one stands above its row
+constexpr std::size_t most_before_a_row = 15; ///< letters of a name; a longer one is above its row
 constexpr double names_before = 96;
 constexpr double name_above = 13;
 constexpr double head_height = 16;
@@ -77,7 +78,7 @@ class Map {
                (columns_.size() == 1 ? "" : step_label(map_width, "end", text(columns_.back(), "to")));
     }
 
-    /// Cells that are right are one ground; only what differs, or is not known, is drawn by itself.
+    /// Right cells form one background; only wrong or unknown ones are drawn individually.
     [[nodiscard]] std::string row(const ordered_json& of, double y) const {
         std::string html =
             label("tick", above_ ? 0 : left_ - 5, y + 10, above_ ? "start" : "end", text(of, "name"));
@@ -100,7 +101,7 @@ class Map {
     [[nodiscard]] std::string wrong_cell(const ordered_json& of, std::size_t column, double y, double wrong,
                                          double compared) const {
         const double share = std::clamp(wrong / std::max(1.0, compared), 0.0, 1.0);
-        // By the square root, so that one value of many can be seen at all.
+        // By the square root, so that one wrong value of many is visible at all.
         const std::string strength = fixed(0.25 + (0.75 * std::sqrt(share)), 2);
         return rectangle("bad", column, y,
                          title(of, column,
@@ -137,7 +138,7 @@ class Map {
     std::string step_; ///< what the system calls it
     const ordered_json& columns_;
     const ordered_json& rows_;
-    bool above_; ///< the names stand above their rows
+    bool above_; ///< the names are above their rows
     double left_;
     double cell_;
     bool of_first_;

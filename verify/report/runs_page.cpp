@@ -10,7 +10,8 @@ namespace page {
 
 namespace {
 
-/// Runs that are told with all their drawings: what fails comes first. A page of a thousand would not open.
+/// The number of runs with all their drawings, failures first. A page with a thousand would not
+/// open.
 constexpr std::size_t most_drawn = 40;
 
 bool unreadable(const ordered_json& run) {
@@ -25,7 +26,7 @@ std::string word_of_run(const ordered_json& run) {
     return unreadable(run) ? "NOT READ" : text(run, "status");
 }
 
-/// In the order given, but for those that did not pass, which come first.
+/// The runs in the given order, but those that did not pass come first.
 std::vector<const ordered_json*> in_order(const ordered_json& runs) {
     std::vector<const ordered_json*> all;
     for (const ordered_json& run : list(runs, "traces"))
@@ -90,7 +91,7 @@ std::string phases(const ordered_json& run) {
                             std::ranges::any_of(list(run, "rows"), [](const ordered_json& row) {
                                 return status_of(text(row, "status")) == Status::mistrusted;
                             });
-    // What the level means stands above.
+    // The meaning of the level is given above.
     const std::string words = explained_words(false, mistrusted);
     return table.html() + (words.empty() ? "" : element("p.quiet", words));
 }
@@ -131,7 +132,7 @@ std::string one_run(const ordered_json& run, std::size_t i, bool alone) {
     const Status status = status_of_run(run);
     const std::string name = badge(status, word_of_run(run)) + " <span>" + escaped(run, "path") + "</span>";
     const std::string body = told(run, i < most_drawn);
-    // Of many, what passed need not be read.
+    // With many runs, the passed ones need not be read.
     return element("article.failure." + class_of(status),
                    element("h3", name) +
                        (alone || status != Status::passed ? body : folded("What it did", body)),

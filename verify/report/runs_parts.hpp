@@ -10,8 +10,7 @@ namespace truestep::report::page {
 /// Curves over the steps, and their numbers, folded.
 [[nodiscard]] std::string curves(const ordered_json& run);
 
-/// What differs, by step and tensor: a map a result, side by side in the order of a step. `first`: the
-/// first divergence, or null.
+/// The differences by step and tensor: a map for each result, side by side in the order of a step.
 [[nodiscard]] std::string difference_maps(const ordered_json& run);
 
 } // namespace truestep::report::page

@@ -9,7 +9,7 @@
 
 #include <truestep/problem/error.hpp>
 
-/// What a file of JSON has to hold, and the words for what is wrong with one.
+/// Checks the required contents of a JSON file, and words the errors.
 namespace truestep::report {
 
 enum class Want { text, count, whole, number, number_or_infinity, truth, texts, status, object, list };
@@ -19,7 +19,7 @@ struct Key {
     Want want;
 };
 
-/// One file. What is wrong is thrown as truestep::Error, "PATH: what; what to do".
+/// Checks one file. Errors are truestep::Error, "PATH: what; what to do".
 class Shape {
   public:
     using Json = nlohmann::ordered_json;
@@ -29,15 +29,16 @@ class Shape {
     [[nodiscard]] Error error(const std::string& what, const std::string& remedy) const;
     [[nodiscard]] Error malformed(const std::string& what) const;
 
-    /// Not more than a line has room for, and not the inside of lists and objects, which may be deep.
+    /// A value for a message: at most a line, without the inside of lists and objects, which may be
+    /// deep.
     [[nodiscard]] static std::string shown(const Json& value);
 
-    /// An object with these keys.
+    /// Requires an object with these keys.
     void keys(const Json& object, const std::string& where, std::initializer_list<Key> wanted) const;
-    /// All values of an object whose keys are free.
+    /// Checks all values of an object whose keys are free.
     void values(const Json& object, const std::string& where, Want want) const;
     void value(const Json& value, const std::string& where, Want want) const;
-    /// The value of a key that must be there and may be null.
+    /// The value of a key that must exist and may be null.
     [[nodiscard]] const Json& nullable(const Json& object, const std::string& where,
                                        const std::string& key) const;
 

@@ -1,4 +1,4 @@
-// A trace, piece by piece: of each piece all steps, or of each step all pieces.
+// Checks a trace piece by piece: all steps of each piece, or all pieces of each step.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace truestep::verify::scape {
 
-/// Pieces that know nothing of each other: memory holds as many of them as there are threads.
+/// Checks independent pieces: memory holds as many of them as there are threads.
 template <class T>
 std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, const VerifyOptions& options,
                                           const std::vector<trace::Window>& pieces) {
@@ -37,7 +37,7 @@ std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, c
             else
                 for (std::size_t step = 0; step < all.size(); ++step)
                     append(all[step], std::move(found[step]), pieces[i].begin);
-            // As many steps as would take the same time.
+            // The number of steps that would take the same time.
             options.progress(
                 std::max<Index>(1, steps * static_cast<Index>(i + 1) / static_cast<Index>(pieces.size())),
                 steps);
@@ -45,9 +45,9 @@ std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, c
     return all;
 }
 
-/// Pieces that hang together in each step, by the norm that clips it or by its being refused: a first pass
-/// finds out what all have to know, a second takes the step. Between two passes a piece keeps its state
-/// only where the trace does not have it.
+/// Checks pieces that depend on each other in each step, by the norm that clips it or by its
+/// refusal: a first pass gathers what all need to know, a second takes the step. Between two passes
+/// a piece keeps its state only if the trace does not hold it.
 template <class T>
 class StepByStep {
   public:
@@ -71,7 +71,7 @@ class StepByStep {
     }
 
   private:
-    /// What one piece has to say before the step.
+    /// The contribution of one piece before the step.
     struct Look {
         Vector<T> gradient;
         std::optional<reference::scape::RefusedStep> refused;
@@ -105,7 +105,7 @@ class StepByStep {
         return of_all;
     }
 
-    /// In the order in which a step looks for them.
+    /// In the order in which a step checks them.
     static bool comes_before(const reference::scape::RefusedStep& a,
                              const reference::scape::RefusedStep& b) {
         return std::tuple(a.payload, a.rank, a.index) < std::tuple(b.payload, b.rank, b.index);

@@ -35,7 +35,7 @@ std::vector<problem::Segment> parse_segments(const json& list, const std::string
     return segments;
 }
 
-/// So many that they can be counted on from.
+/// A limit that leaves room for counting on.
 constexpr Index most_steps = Index{1} << 60;
 
 problem::Sample parse_sample(const json& list, const std::string& what) {
@@ -157,7 +157,8 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
     config["decay_order"] = name(settings.decay_order);
     config["clip_norm"] = settings.clip_norm;
     config["k_rounding"] = name(settings.k_rounding);
-    // Only where they say something: traces that were made before there was a choice keep their bytes.
+    // Only if they differ from the old behaviour: traces from before there was a choice keep their
+    // bytes.
     problem::visit_said(settings, [&config]<class Value>(const std::string& key, const Value& value) {
         if constexpr (std::floating_point<Value>)
             config[key] = value;

@@ -14,10 +14,10 @@ namespace truestep::verify::scape {
 
 namespace {
 
-/// Those that compete: of the owner's c, by coordinate.
+/// The competing coordinates of the owner's c.
 struct Rivals {
-    Index left = 0;  ///< the least that the reference takes and the trace does not
-    Index taken = 0; ///< the greatest that the trace takes and the reference does not
+    Index left = 0;  ///< the least one that the reference takes and the trace does not
+    Index taken = 0; ///< the greatest one that the trace takes and the reference does not
 };
 
 template <class T>
@@ -69,8 +69,8 @@ Index wrong_in(const Comparison& comparison, const problem::Segment& segment) {
                             comparison.wrong.begin() + std::min(segment.end, known), true);
 }
 
-/// Explained is a segment that is wrong, in which all of `as_other` is right and something in `changed`
-/// differs.
+/// Counts the wrong segments that another step's mask explains: all of `as_other` is right, and
+/// something in `changed` differs.
 MaskStepShift mask_step_shift(const problem::Problem& problem, const Comparison& as_it_should_be,
                               const Comparison& as_other, const std::optional<Comparison>& changed) {
     MaskStepShift found;
@@ -160,14 +160,14 @@ MaskStepShifts mask_step_shifts(const problem::Problem& problem, const RecordedM
     const Index size = problem.layout.size();
     MaskStepShifts shifts;
     if (recorded.used && !of_used.ok()) {
-        // One that never changes is as much the next step's as the step's before.
+        // A mask that never changes would match the next step as well as the step before.
         std::optional<Comparison> changed;
         if (recorded.used_before)
             changed = compare_masks(*recorded.used_before, *recorded.used, size);
         shifts.early = mask_step_shift(problem, of_used, used_as_next(), changed);
     }
     if (recorded.used && recorded.next && !of_next.ok()) {
-        // A segment that is used whole is what any step before a first sparse one has.
+        // A segment that is used whole looks like any step before the first sparse one.
         const std::vector<std::uint8_t> whole(recorded.used->size(), 0xff);
         shifts.late = mask_step_shift(problem, of_next, compare_masks(*recorded.used, *recorded.next, size),
                                       compare_masks(whole, *recorded.used, size));

@@ -1,5 +1,5 @@
-// Recorded masks that differ from the reference's: which may, how close the choice was, and whether they
-// are right, but of another step.
+// Recorded masks that differ from the reference's: which may, how close the choice was, and whether
+// they are the right masks of another step.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ using Bits = std::vector<std::uint8_t>;
     return ((mask[static_cast<std::size_t>(i / 8)] >> static_cast<unsigned>(i % 8)) & 1U) != 0;
 }
 
-/// The coordinates at which a recorded mask may differ from the reference's, which was made from `c`. At
-/// EXACT none. At the others the scores c carry an error, and a segment's mask may be any that is a right
-/// choice of its k for some scores within that error: none that was left out is for certain greater than
-/// one that was taken.
+/// The coordinates at which a recorded mask may differ from the reference's, which was made from
+/// `c`. At EXACT there are none. At the other levels the scores c carry an error, and a segment's
+/// mask may be any right choice of its k for some scores within that error: none that was left out
+/// is certainly greater than one that was taken.
 template <class T>
 [[nodiscard]] Bits tolerable_bits(const problem::Problem& problem, const PerRank<T>& c, double density,
                                   const Bits& recorded);
 
-/// How clear a choice was that a recorded mask made otherwise, in the segment of coordinate `index`: the
-/// least score that it should have taken and left, beside the greatest that it took and should have left,
-/// and how far they are apart: in ULPs at EXACT, over the bound on their errors elsewhere. One line; ""
-/// where it took another number of them, so that no two scores compete. Coordinates are told by their place
-/// in the whole model.
+/// How clear the choice was that a recorded mask made differently, in the segment of coordinate
+/// `index`: the least score that it wrongly left, the greatest that it wrongly took, and their
+/// distance, in ULPs at EXACT, relative to the bound on their errors elsewhere. One line; "" if it
+/// took another number of coordinates, so that no two scores compete. Coordinates are places in the
+/// whole model.
 template <class T>
 [[nodiscard]] std::string margin(const problem::Problem& problem, const PerRank<T>& c,
                                  const Coordinates& right, const Bits& recorded, Index index);
 
-/// Each of the findings on a mask that has gone another way says whether the choice was a close one.
+/// Adds to each finding on a mask that differs whether the choice was a close one.
 template <class T>
 void tell_margin(std::vector<Finding>& findings, const problem::Problem& problem, const PerRank<T>& c,
                  const Coordinates& right, const Bits& recorded) {
@@ -53,17 +53,17 @@ void tell_margin(std::vector<Finding>& findings, const problem::Problem& problem
     }
 }
 
-/// Of one mask that may be another step's, as of a recorder that looks a moment too early or late: in
-/// segments that choose.
+/// Counts how well another step's mask explains a wrong mask, as from a recorder that reads it a
+/// moment too early or late. Only sparse segments count.
 struct MaskStepShift {
-    Index wrong = 0;       ///< segments in which it is
-    Index explained = 0;   ///< of them, those in which it is the other step's
-    Index against = 0;     ///< segments, wrong or right, in which it is not the other step's
-    Index coordinates = 0; ///< that are wrong in those that are explained
+    Index wrong = 0;       ///< wrong segments
+    Index explained = 0;   ///< of them, those that equal the other step's mask
+    Index against = 0;     ///< segments, wrong or right, that differ from the other step's mask
+    Index coordinates = 0; ///< wrong coordinates in the explained segments
 
-    /// It is the other step's all over: in one segment it may be so by chance.
+    /// All segments equal the other step's mask; in one segment that may be chance.
     [[nodiscard]] bool shifted() const { return wrong > 0 && explained == wrong && against == 0; }
-    /// Of another piece.
+    /// Adds the counts of another piece.
     void add(const MaskStepShift& other) {
         wrong += other.wrong;
         explained += other.explained;
@@ -77,14 +77,15 @@ struct MaskStepShifts {
     MaskStepShift late;  ///< the mask that it made is the one that it used
 };
 
-/// As bits, where the trace has them.
+/// The recorded masks as bits, if the trace holds them.
 struct RecordedMasks {
     const std::optional<Bits>& used;
     const std::optional<Bits>& next;
     const std::optional<Bits>& used_before; ///< by the step before
 };
 
-/// Of one step; `used_as_next` holds the mask that it used against the one that it had to make.
+/// The shifts of one step; `used_as_next` compares the mask that it used with the one that it had
+/// to make.
 [[nodiscard]] MaskStepShifts mask_step_shifts(const problem::Problem& problem,
                                               const RecordedMasks& recorded, const Comparison& of_used,
                                               const Comparison& of_next,

@@ -1,4 +1,4 @@
-// Known mistakes are tried on a trace, in the arithmetic of the levels with bounds.
+// Tries known bugs on a trace, in the arithmetic of the levels with bounds.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -16,10 +16,11 @@ namespace truestep::verify::scape {
 
 namespace {
 
-/// So many values of all ranks are made with each mistake; of more, a piece around the first that differs.
+/// Each known bug is tried on this many values of all ranks; of a larger model, on a piece around
+/// the first that differs.
 constexpr Index most_values = 1'000'000;
 
-/// The steps of a piece beside the reference, each begun at the recorded state where there is one.
+/// Compares the steps of a piece with the reference, each from the recorded state if there is one.
 template <class T>
 class Trial {
   public:
@@ -42,7 +43,7 @@ class Trial {
                     compare(step, right);
             }
         } catch (const std::runtime_error&) {
-            // A step that is refused, or the end of a run that breaks down: what came before it counts.
+            // A refused step, or the end of a failing run: the steps before it count.
         }
         return known_.line();
     }
@@ -55,13 +56,13 @@ class Trial {
         run_.restore(std::move(state));
     }
 
-    /// Where no mask is recorded the step before makes it.
+    /// If no mask is recorded, the step before makes it.
     [[nodiscard]] bool lacks_mask() const {
         return piece_.problem().algorithm == problem::Algorithm::scape && parted_ > 1 &&
                !piece_.mask(Result::mask, parted_) && !piece_.mask(Result::next_mask, parted_ - 1);
     }
 
-    /// The mask that the step uses, or should: as it was recorded.
+    /// Sets the mask that the step uses, or should use, to the recorded one.
     void give_mask(Index step) {
         auto state = run_.state();
         std::optional<Coordinates> used = piece_.coordinates(Result::mask, step);
@@ -152,7 +153,8 @@ class Trial {
     KnownMistakes known_;
 };
 
-/// What is tried of a trace: all, or the segments around the first value that differs. None: too much.
+/// The part of a trace to try: all, or the segments around the first value that differs. Nothing if
+/// they are too large.
 std::optional<trace::Window> window_of(const TraceReader& trace, Index at) {
     const problem::Problem& problem = trace.head().problem;
     const Index most = most_values / problem.workers;

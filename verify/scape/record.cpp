@@ -31,7 +31,8 @@ TraceHead make_head(const RecordOptions& options) {
     return head;
 }
 
-/// Of all steps, those before the first that is written included; by parameter group.
+/// The learning rates by parameter group. The schedule runs over all steps, including those before
+/// the first written one.
 std::vector<double> learning_rates_at(const RecordOptions& options, Index step) {
     const Index last = options.begin + options.steps;
     const double progress = last == 1 ? 0.0 : static_cast<double>(step - 1) / static_cast<double>(last - 1);
@@ -60,7 +61,7 @@ PerRank<float> as_recorded(const PerRank<T>& of_ranks) {
     return result;
 }
 
-/// fp32 is passed on as it is.
+/// Passes fp32 on unchanged.
 StepResults<float> as_recorded(StepResults<float> results) {
     return results;
 }
@@ -120,7 +121,7 @@ void check(const RecordOptions& options) {
                         std::to_string(options.problem.layout.size() - 1));
 }
 
-/// The made-up run from its first step on, in full, over the scalar T.
+/// The synthetic run from its first step on, in full, over the scalar T.
 template <class T>
 class MadeUp {
   public:
@@ -167,7 +168,7 @@ class MadeUp {
     Index step_ = 0;
 };
 
-/// What a sample holds of a whole.
+/// Cuts the part of a sample out of whole vectors.
 class Cut {
   public:
     explicit Cut(const TraceHead& head) {
@@ -223,8 +224,8 @@ InitialState initial_state(const RecordOptions& options, const TraceHead& head,
     return initial;
 }
 
-/// What the norms and scales are has to be known before the first step is written, so that the run is made
-/// twice.
+/// Adds norms and scales to the head. They must be known before the first step is written, so the
+/// run is made twice.
 template <class T>
 void add_scalars(const RecordOptions& options, TraceHead& head) {
     const bool norms = needs_norm(head.whole(), head.extent);

@@ -17,14 +17,14 @@ void shift(Comparison& comparison, Index offset) {
         comparison.greatest->index += offset;
 }
 
-/// The last `count` of both.
+/// Keeps the last `count` of both.
 void keep_last(std::vector<Pair>& into, const std::vector<Pair>& more, std::size_t count) {
     into.insert(into.end(), more.begin(), more.end());
     if (into.size() > count)
         into.erase(into.begin(), into.end() - static_cast<std::ptrdiff_t>(count));
 }
 
-/// As if they had been compared as one.
+/// Joins two comparisons as if their vectors had been compared as one.
 void append(Comparison& into, const Comparison& piece, Index offset) {
     if (!piece.wrong.empty()) {
         into.wrong.resize(static_cast<std::size_t>(offset));
@@ -57,7 +57,7 @@ std::string range(int least, int most) {
     return std::to_string(least) + (least == most ? "" : " to " + std::to_string(most));
 }
 
-/// `from`: the step whose c tells E, which stays as it was where that has no exponent.
+/// `from` is the step whose c determines E, which does not change if that c has no exponent.
 std::string against_all(int recorded, const ScaleFound& from, int as_it_was, const std::string& where) {
     if (from.least == reference::scape::no_exponent && recorded == as_it_was)
         return {};
@@ -97,7 +97,7 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
             Finding& finding = into.kinds[i][j];
             Finding& more = piece.kinds[i][j];
             if (finding.comparison.ok())
-                finding.note = std::move(more.note); // what is said of the first that is wrong
+                finding.note = std::move(more.note); // the note on the first wrong value
             finding.eligible = finding.eligible.value_or(0) + more.eligible.value_or(0);
             shift(more.comparison, offset);
             append(finding.comparison, more.comparison, offset);
@@ -109,7 +109,7 @@ std::string ScaleJudge::judge(const ScaleFound& found) {
     const auto before = std::exchange(before_, found);
     const bool first = std::exchange(begins_, false);
     if (!first && !before)
-        return {}; // what the step before it had is not known
+        return {}; // the exponents of the step before are unknown
     const ScaleFound& from = first ? found : *before;
     const std::string where = first ? "this step, the first," : "the step before";
     if (!holds_all_)

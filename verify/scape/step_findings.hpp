@@ -1,4 +1,4 @@
-// What came of one step of a trace of SCAPE or AdamS.
+// The findings on one step of a trace of SCAPE or AdamS.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@
 
 namespace truestep::verify::scape {
 
-/// E of section 21 at one step that was taken, where a trace says it: the steps use it, and it is held
-/// against what they have led to.
+/// E of section 21 at one step, if a trace holds it: the steps use it, and it is compared with what
+/// the steps before led to.
 struct ScaleFound {
-    int recorded = 0; ///< E that it was scaled by
-    /// The greatest exponent that it had itself, of what is held: at REL any of these, or none.
+    int recorded = 0; ///< E of its scale
+    /// The greatest exponent of the values held at this step: at REL any of these, or none.
     int least = reference::scape::no_exponent;
     int most = reference::scape::no_exponent;
 };
@@ -35,14 +35,14 @@ template <class T>
         return {recorded, own, own};
 }
 
-/// Goes through the steps that were taken.
+/// Judges the scales of the steps in order.
 class ScaleJudge {
   public:
     explicit ScaleJudge(const TraceHead& head)
         : begins_(head.extent.begin == 0),
           holds_all_(head.problem.layout.size() == head.whole().layout.size()) {}
 
-    /// What is wrong with E of the next one, or "".
+    /// The error in E of the next step, or "".
     [[nodiscard]] std::string judge(const ScaleFound& found);
 
   private:
@@ -51,33 +51,32 @@ class ScaleJudge {
     std::optional<ScaleFound> before_;
 };
 
-/// Of the mean gradient before clipping.
+/// The norm of the mean gradient before clipping.
 struct GradientNorm {
-    double squares = 0.0;           ///< of what is held, their sum
-    std::optional<double> recorded; ///< of the whole, where what is held is a sample
+    double squares = 0.0;           ///< the sum over the values held
+    std::optional<double> recorded; ///< of the whole, if only a sample is held
 
     [[nodiscard]] double norm() const { return recorded.value_or(std::sqrt(squares)); }
 };
 
-/// What came of one step: of all coordinates, or of those of a piece.
+/// The findings on one step: for all coordinates, or those of a piece.
 struct StepFindings {
     std::array<std::vector<Finding>, result_kinds.size()> kinds;
-    std::optional<reference::scape::RefusedStep>
-        refused;                          ///< then its results must be what they were before
-    std::string halted;                   ///< why the reference goes no further
-    std::optional<GradientNorm> gradient; ///< none where nothing clips
-    std::optional<ScaleFound> scale;      ///< none where the trace says nothing of it
-    MaskStepShifts mask_shifts;           ///< of masks that are wrong
-    Index updates = 0;                    ///< of parameters on the mask
-    Index hidden_updates = 0; ///< of them, those that are within the parameter's limit: none would pass
+    std::optional<reference::scape::RefusedStep> refused; ///< then its results must equal those before it
+    std::string halted;                                   ///< why the reference stops
+    std::optional<GradientNorm> gradient;                 ///< none without clipping
+    std::optional<ScaleFound> scale;                      ///< none if the trace does not hold it
+    MaskStepShifts mask_shifts;                           ///< of wrong masks
+    Index updates = 0;                                    ///< of parameters on the mask
+    Index hidden_updates = 0; ///< of them, those within the parameter's limit: leaving them out would pass
 
     [[nodiscard]] const std::vector<Finding>& of(const ResultKind& kind) const {
         return kinds[static_cast<std::size_t>(kind.result)];
     }
 };
 
-/// Of two pieces that follow each other; `offset` is where the second begins. Throws NotByPieces where they
-/// do not say the same things.
+/// Appends the findings of the next piece; `offset` is where it begins. Throws NotByPieces if the
+/// two do not have the same findings.
 void append(StepFindings& into, StepFindings piece, Index offset);
 
 } // namespace truestep::verify::scape

@@ -1,4 +1,4 @@
-// What known mistakes make of a step of SCAPE or AdamS: each is one function of what is right.
+// The effect of known bugs on a step of SCAPE or AdamS: each is one function of the right values.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace truestep::verify::scape {
 
 using reference::Coefficients;
 
-/// What a mistake makes where a trace can show it: each rank's own, or one for all.
+/// The results of a known bug that a trace can show: each rank's own, or one for all.
 template <class T>
 struct Made {
     PerRank<T> residual;
@@ -22,7 +22,7 @@ struct Made {
     PerRank<T> parameters;
 };
 
-/// A step of the reference with all that a mistake may take in place of what is right.
+/// A step of the reference with everything that a known bug may use in place of the right value.
 template <class T>
 struct RightStep {
     const problem::Problem& problem;
@@ -89,7 +89,7 @@ void add_counts(std::vector<Mistake<T>>& all, Index frozen) {
         [frozen](Index) { return frozen; });
 }
 
-/// The update, from a first moment that is right.
+/// The update, from a right first moment.
 template <class T>
 void add_updates(std::vector<Mistake<T>>& all, const problem::Problem& problem) {
     const bool corrects_v = problem.settings.bias_correction == problem::BiasCorrection::adam;
@@ -136,7 +136,7 @@ void add_updates(std::vector<Mistake<T>>& all, const problem::Problem& problem) 
                 });
 }
 
-/// The first moment stays a rank's own.
+/// The first moment is not exchanged.
 template <class T>
 void add_moments(std::vector<Mistake<T>>& all, const problem::Problem& problem) {
     const auto own = [](const RightStep<T>& right) {
@@ -172,7 +172,7 @@ void add_moments(std::vector<Mistake<T>>& all, const problem::Problem& problem) 
 
 template <class T>
 void add_residuals(std::vector<Mistake<T>>& all) {
-    /// Off the mask; on it what is right, which is what rounding has taken.
+    /// Changes values off the mask; on it the right value is what rounding has lost.
     const auto add_off = [&](const std::string& name, const auto& value_of) {
         all.push_back({name, [value_of](const RightStep<T>& right, Made<T>& made) {
                            made.residual = right.of_each([&](std::size_t rank) {
@@ -206,7 +206,7 @@ void add_residuals(std::vector<Mistake<T>>& all) {
                    }});
 }
 
-/// Those that a run of this problem can have, which was right up to the step `frozen`.
+/// The known bugs that a run of this problem can have, if it was right up to the step `frozen`.
 template <class T>
 std::vector<Mistake<T>> mistakes_of_a_step(const problem::Problem& problem, Index frozen) {
     std::vector<Mistake<T>> all;

@@ -11,10 +11,10 @@ namespace truestep::verify::scape {
 
 namespace {
 
-/// Of as many that fit it is no accident any more.
+/// With this many matches it is no accident any more.
 constexpr Index enough = 4;
 
-/// What explains little explains nothing.
+/// A hint must explain more than half of the wrong values.
 bool tells(Index wrong, Index explained) {
     return 2 * explained > wrong;
 }
@@ -50,7 +50,7 @@ void StepVerdicts::add(const StepFindings& found) {
     if (found.refused)
         return add_refused(found);
     judge_norm(found);
-    // Where it is another than the steps lead to, they have been compared with it all the same.
+    // A wrong scale is reported, but the steps have been compared with it all the same.
     if (const std::string wrong = found.scale ? scales_.judge(*found.scale) : ""; !wrong.empty())
         builder_.add_wrong(std::string(name(Phase::exchange)), "exponent", Divergence::all_ranks, wrong);
     for (const ResultKind& kind : result_kinds)
@@ -59,7 +59,7 @@ void StepVerdicts::add(const StepFindings& found) {
                 describe(kind, *first);
 }
 
-/// A part has no greater norm than the whole, but for the rounding of a sum in fp32.
+/// A part has no greater norm than the whole, apart from the rounding of a sum in fp32.
 void StepVerdicts::judge_norm(const StepFindings& found) {
     if (!found.gradient || !found.gradient->recorded)
         return;
@@ -91,7 +91,7 @@ void StepVerdicts::add_refused(const StepFindings& found) {
             if (changed || finding.comparison.ok())
                 continue;
             changed = true;
-            // Where the ranks are not alike, the rank that is wrong says more than the one that refused.
+            // If the ranks differ, the wrong rank is more informative than the one that refused.
             const bool of_a_rank = is_replicated(kind) && finding.rank != Divergence::all_ranks;
             Divergence divergence{step_,
                                   std::string(name(Phase::check)),
@@ -137,7 +137,7 @@ void Hints::see(const StepFindings& found, bool parted) {
     ++step_;
     early_.add(found.mask_shifts.early);
     late_.add(found.mask_shifts.late);
-    // Later steps begin with what is wrong already.
+    // Later steps begin with wrong values already.
     if (parted && !told_)
         tell_scales(found);
     told_ = parted;
@@ -164,7 +164,7 @@ void Hints::tell_scales(const StepFindings& found) {
                 tell_steps(wrong, fit, divided);
                 continue;
             }
-            // What is made of it is scaled, too, and says no more.
+            // Values made from it are scaled, too, and add nothing.
             bool& any = divided ? any_divided : any_times;
             if (!any)
                 tell_values(kind, wrong, fit, divided);
@@ -264,8 +264,8 @@ void RunPlots::see_mask(Index step) {
     };
     kept_.push_back(share(static_cast<double>(kept), static_cast<double>(selective_)));
     overlap_.push_back(share(static_cast<double>(both), static_cast<double>(either)));
-    // Section 4: all ranks together send (P-1) x 4 bytes for each value on the mask, and for each of its
-    // mean; AdamS the same of every value. P - 1 and the constants go out of the quotient.
+    // Section 4: all ranks together send (P-1) x 4 bytes for each value on the mask, and as many
+    // for its mean; AdamS does so for every value. P - 1 and the constants cancel in the quotient.
     const double dense = problem_.workers > 1 ? 8.0 * static_cast<double>(problem_.layout.size()) : 0.0;
     sent_values_.push_back(share(8.0 * static_cast<double>(all), dense));
     sent_.push_back(share(8.0 * static_cast<double>(all) + code, dense));

@@ -1,4 +1,4 @@
-// What a verdict on a trace of SCAPE or AdamS says of its steps: rows and the first divergence, what the
+// The verdict on the steps of a trace of SCAPE or AdamS: rows and the first divergence, what the
 // wrong values have in common, and curves.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace truestep::verify::scape {
 
-/// Adds what came of the steps to the verdict.
+/// Adds the findings on the steps to the verdict.
 class StepVerdicts {
   public:
     StepVerdicts(const TraceHead& head, VerdictBuilder& builder);
 
-    /// The steps in their order.
+    /// Adds the steps in their order.
     void add(const StepFindings& found);
 
   private:
@@ -34,24 +34,24 @@ class StepVerdicts {
     Index step_ = 0;
 };
 
-/// What the wrong values of a run have in common, whoever made the mistake: a factor that is the number of
-/// ranks, masks of another step.
+/// What the wrong values of a run have in common, whatever made them: a factor equal to the number
+/// of ranks, or masks of another step.
 class Hints {
   public:
     Hints(const TraceHead& head, const Level& level) : workers_(head.problem.workers), level_(level) {}
 
-    /// The steps in their order. `parted`: has the run parted from the reference by now?
+    /// Takes the steps in order. `parted`: has the run differed from the reference by now?
     void see(const StepFindings& found, bool parted);
-    /// One each; none of a run that is right.
+    /// One line each; empty for a right run.
     [[nodiscard]] std::vector<std::string> lines() const;
 
   private:
-    /// Of a mask, over all steps.
+    /// The counts for one mask, over all steps.
     struct ShiftCount {
         Index wrong = 0;       ///< segments
-        Index explained = 0;   ///< of them, those of a step whose mask is the other step's
-        Index coordinates = 0; ///< that are wrong in those
-        Index steps = 0;       ///< of that kind
+        Index explained = 0;   ///< of them, those that equal the other step's mask
+        Index coordinates = 0; ///< wrong coordinates in those
+        Index steps = 0;       ///< with such segments
 
         void add(const MaskStepShift& one);
         [[nodiscard]] bool tells() const;
@@ -65,13 +65,13 @@ class Hints {
     int workers_;
     Level level_;
     Index step_ = 0;
-    bool told_ = false; ///< the factors, of the step at which the run parts
+    bool told_ = false; ///< the factors, for the first step that differs
     std::vector<std::string> scales_;
     ShiftCount early_;
     ShiftCount late_;
 };
 
-/// The curves that a page draws of a run, gathered step by step from what its trace holds.
+/// The curves that a page draws of a run, gathered step by step from its trace.
 class RunPlots {
   public:
     explicit RunPlots(const TraceReader& trace);

@@ -27,13 +27,13 @@ std::string residual_at_first(int rank) {
     return "initial/residual/rank" + std::to_string(rank);
 }
 
-/// AdamS has no residual and none of the vectors between the phases.
+/// AdamS has no residual and no intermediate vectors.
 bool has(problem::Algorithm algorithm, const ResultKind& kind) {
     return algorithm == problem::Algorithm::scape ||
            !(kind.intermediate || kind.result == Result::residual);
 }
 
-/// E of every step; none where the trace does not say it.
+/// E of every step; empty if the trace does not hold it.
 std::vector<int> read_exponents(const trace::Reader& file) {
     if (std::ranges::find(file.schema().series, exponents, &trace::Series::name) ==
         file.schema().series.end())
@@ -49,7 +49,7 @@ std::vector<int> read_exponents(const trace::Reader& file) {
     return {read.begin(), read.end()};
 }
 
-/// Of what has to be said only in a part of a run, what this one says.
+/// The schema, without the optional series if the trace does not record E.
 trace::Schema schema_of(const TraceHead& head) {
     trace::Schema all = schema(head.whole(), head.steps(), head.extent);
     if (head.exponent.empty())
@@ -240,7 +240,7 @@ void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<
                        : nullptr;
         };
         if (kind.is_mask) {
-            // What all ranks have is made once, whoever writes it.
+            // Results that all ranks share are converted once.
             const auto bits = to_bits(results.mask_of(kind.result), head_.problem.layout.size());
             file_.result(kind, [&](int rank) {
                 return std::span<const std::uint8_t>(of_own(rank) ? of_own(rank)->mask_of(kind.result)

@@ -1,4 +1,4 @@
-// The reference beside a trace, or beside a piece of it.
+// Compares a trace, or a piece of it, with the reference.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@
 
 namespace truestep::verify::scape {
 
-/// Wrong results as a multiple of what the reference has, at each level.
+/// How many wrong results are multiples of the reference's, at each level.
 template <class T>
 [[nodiscard]] Scaled values_scaled(int factor, const Values<T>& expected, const std::vector<float>& actual,
                                    const std::vector<bool>& wrong) {
@@ -38,7 +38,7 @@ template <class T>
                            actual, wrong);
 }
 
-/// In double and in no particular order: to look at, not to compare.
+/// In double and in any order: for plots, not for comparisons.
 template <class T>
 [[nodiscard]] double squares_in_double(const Vector<T>& values) {
     double squares = 0.0;
@@ -49,10 +49,10 @@ template <class T>
     return squares;
 }
 
-/// What a piece has to be told of all pieces before it takes a step.
+/// What a piece must know of all pieces before it takes a step.
 template <class T>
 struct OfAllPieces {
-    std::optional<typename Run<T>::Norm> norm; ///< of the mean gradient, where it is clipped
+    std::optional<typename Run<T>::Norm> norm; ///< of the mean gradient, if it is clipped
     std::optional<reference::scape::RefusedStep> refused;
 };
 
@@ -71,10 +71,10 @@ class TraceCheck {
         if (problem_.algorithm == problem::Algorithm::scape)
             state.S = trace.initial_mask();
         run_.restore(std::move(state));
-        next_was_recorded_ = true; // it is as sure as one that a step has left
+        next_was_recorded_ = true; // as certain as one that a step has left
     }
 
-    /// The steps in their order. After one that halts there is no other.
+    /// Checks the next step. After one that halts there is no other.
     [[nodiscard]] StepFindings next_step(const OfAllPieces<T>& all = {}) {
         wake();
         ++step_;
@@ -100,8 +100,8 @@ class TraceCheck {
         return found;
     }
 
-    /// The mean gradient that the next step will clip, packed on the mask that it will use; or what that
-    /// step will throw.
+    /// The mean gradient that the next step will clip, packed on its mask. Throws what that step
+    /// will throw.
     [[nodiscard]] Vector<T> next_gradient() {
         wake();
         const Index step = step_ + 1;
@@ -110,7 +110,7 @@ class TraceCheck {
                                   trace_.coordinates(Result::mask, step));
     }
 
-    /// Lets go of what can be read again. For whoever turns to other pieces before the next step.
+    /// Frees what can be read again, before the caller turns to other pieces.
     void sleep() {
         if (from_ != From::recorded)
             return;
@@ -120,7 +120,8 @@ class TraceCheck {
         state.e.assign(state.e.size(), Vector<T>());
         run_.restore(std::move(state));
         asleep_ = true;
-        // A mask that was recorded before it was used is kept to: nobody asks how close that choice was.
+        // A mask that was recorded before its use is binding, so the scores behind it are not
+        // needed.
         const auto is_recorded = [this](Index step) {
             return trace_.head().steps() < step || trace_.mask(Result::next_mask, step).has_value();
         };
@@ -145,9 +146,9 @@ class TraceCheck {
         const auto before = run_.state();
         StepResults<T> results = run_.step(gradients, rates, norm);
 
-        // The mask in use decides all the rest. Where the trace used another, the difference is reported
-        // once, and the step is taken again with the trace's, so that what follows is still compared with
-        // sense.
+        // The mask in use decides the rest. If the trace used another, the difference is reported
+        // once, and the step is taken again with the trace's mask, so that later comparisons stay
+        // meaningful.
         const auto used = trace_.mask(Result::mask, step_);
         const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
         const bool in_every_bit = before.step > 0 && next_was_recorded_;
@@ -200,7 +201,7 @@ class TraceCheck {
             [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
         count_updates(before.w, results, found);
         if (!trace_.whole() && from_ == From::start && !(of_used.ok() && of_next.ok()))
-            throw NotByPieces(); // whether a mask is taken over hangs on all of it
+            throw NotByPieces(); // whether to adopt a mask depends on the whole of it
         follow(next, of_next.ok());
         local_before_ = std::move(results.local);
     }
@@ -230,7 +231,7 @@ class TraceCheck {
         }
     }
 
-    /// Where ranks are not alike it hangs on all of their vectors which of them is wrong.
+    /// If ranks differ, all of their vectors together decide which rank is wrong.
     void add(StepFindings& found, const ResultKind& kind, std::vector<Finding> findings, Index eligible) {
         for (const Finding& finding : findings)
             if (!trace_.whole() && is_replicated(kind) &&
@@ -253,8 +254,8 @@ class TraceCheck {
         return judge(recorded, size, fingerprint, compare);
     }
 
-    /// Every vector of one kind that the trace holds of this step. `before`: the parameters, if it is
-    /// taken.
+    /// Judges every vector of one kind that the trace holds of this step. `before` holds the
+    /// parameters before it, if it is taken.
     std::vector<Finding> judge_values(const ResultKind& kind, const StepResults<T>& results,
                                       const Vector<T>* before) {
         const auto compare = [&](const Vector<T>& expected, const std::vector<float>& actual) {
@@ -306,15 +307,15 @@ class TraceCheck {
         case Result::reconstructed:
         case Result::first_moment:
             return selected;
-        case Result::residual: // of a payload of bf16 something stays where it was sent
+        case Result::residual: // with a payload of bf16 something stays where it was sent
             return problem_.settings.payload == problem::Payload::fp32 ? size - selected : size;
         default:
             return size;
         }
     }
 
-    /// The state that the next step begins with: the recorded one, or the reference's own, with a coming
-    /// mask that is as right as its own taken from the trace in both cases.
+    /// Sets the state for the next step: the recorded one, or the reference's own. In both cases a
+    /// coming mask is taken from the trace if it is as right as the own one.
     void follow(const std::optional<Bits>& next, bool next_is_right) {
         auto state = run_.state();
         if (from_ == From::recorded)
@@ -325,7 +326,7 @@ class TraceCheck {
         run_.restore(std::move(state));
     }
 
-    /// Of a sample, whose own norm is not that of the whole.
+    /// The recorded norm of a sample, whose own norm is not that of the whole.
     [[nodiscard]] std::optional<typename Run<T>::Norm> given_norm() const {
         const auto norm = trace_.head().norm_at(step_);
         return norm ? std::optional(norm_as_recorded<T>(*norm)) : std::nullopt;
@@ -342,8 +343,8 @@ class TraceCheck {
     problem::DensitySchedule density_;
     Run<T> run_;
     Index step_ = 0;
-    PerRank<T> local_before_;        ///< the c that the mask in use was made from
-    bool asleep_ = false;            ///< the state is to be read again
+    PerRank<T> local_before_;        ///< the c from which the mask in use was made
+    bool asleep_ = false;            ///< the state must be read again
     bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
 };
 

@@ -10,7 +10,8 @@ namespace truestep::verify::scape {
 
 namespace {
 
-/// Of a mask whose bits go on beyond the last coordinate: they are told where all of it is compared.
+/// Whether a mask has bits beyond the last coordinate, which only a comparison of the whole
+/// reports.
 bool has_stray_bits(const TraceReader& trace) {
     const Index size = trace.head().problem.layout.size();
     const Index begin = (size - 1) / 8 * 8;
@@ -40,7 +41,8 @@ void begin_before(Run<float>& run, const TracePiece& piece, Index step) {
 
 std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
     const problem::Problem& problem = trace.head().problem;
-    // The scale of e5m2 is of the whole model, and where it is not said all of it has to tell.
+    // The scale of e5m2 belongs to the whole model, and if it is not recorded, the whole model is
+    // needed.
     if ((problem::format_of(problem.settings.payload) == problem::Payload::e5m2 &&
          trace.head().exponent.empty()) ||
         trace.replica_counts().fingerprints > 0 || problem.layout.size() <= least || has_stray_bits(trace))

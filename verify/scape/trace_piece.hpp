@@ -18,11 +18,11 @@
 #include <truestep/verify/scape/trace.hpp>
 #include <truestep/verify/scape/yardstick.hpp>
 
-/// A trace, a piece of its coordinates at a time: SCAPE's step is the same for each segment, whatever the
-/// others hold, so that memory need not grow with the model.
+/// A trace, a piece of its coordinates at a time: SCAPE's step treats each segment independently,
+/// so that memory need not grow with the model.
 namespace truestep::verify::scape {
 
-/// What does not show in one piece: then the trace is checked as a whole.
+/// Thrown for facts that one piece cannot show: then the trace is checked as a whole.
 class NotByPieces : public std::runtime_error {
   public:
     NotByPieces() : std::runtime_error("the pieces of this trace hang together") {}
@@ -36,7 +36,7 @@ class TracePiece {
           problem_(part(trace.head().problem, {{window.begin, window.end}})) {}
 
     [[nodiscard]] bool whole() const { return window_.size() == trace_->head().problem.layout.size(); }
-    /// With coordinates from 0 on.
+    /// The problem of the piece, with coordinates from 0 on.
     [[nodiscard]] const problem::Problem& problem() const { return problem_; }
     [[nodiscard]] const TraceHead& head() const { return trace_->head(); }
     [[nodiscard]] std::vector<float> initial_parameters() const {
@@ -59,7 +59,7 @@ class TracePiece {
         const auto bits = mask(result, step);
         return bits ? std::optional(to_coordinates(*bits, window_.size())) : std::nullopt;
     }
-    /// The mask that was in flight before the first step, where steps had been taken.
+    /// The mask in flight before the first step, if steps had been taken.
     [[nodiscard]] Coordinates initial_mask() const {
         return to_coordinates(initial_state().mask, window_.size());
     }
@@ -76,7 +76,7 @@ class TracePiece {
     problem::Problem problem_;
 };
 
-/// The state before a step, as the trace holds it. The count of steps and the coming mask stay.
+/// The recorded state before a step. The count of steps and the coming mask do not change.
 template <class T>
 void take_recorded(const TracePiece& trace, Index step, typename Run<T>::State& state) {
     if (step == 1 && trace.head().extent.begin == 0) {
@@ -106,7 +106,7 @@ template <class T>
     return gradients;
 }
 
-/// As a trace says that it was. Whoever clips in fp32, or in bf16, has rounded it once more.
+/// The recorded norm. An implementation that clips in fp32, or in bf16, has rounded it once more.
 template <class T>
 [[nodiscard]] typename Run<T>::Norm norm_as_recorded(double norm) {
     if constexpr (std::is_same_v<T, float>)
@@ -115,19 +115,20 @@ template <class T>
         return typename Run<T>::Norm(T(norm, norm * T::roundoff));
 }
 
-/// Pieces of at least so many coordinates, but for the last. One where the pieces hang together from the
-/// first: fingerprints are of all, and so is what a mask holds beyond the end.
+/// Pieces of at least this many coordinates, except for the last. One piece if they depend on each
+/// other from the start: fingerprints cover everything, and so do a mask's bits beyond the end.
 [[nodiscard]] std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least);
 
-/// take(i, make(i)) for each i below `count`: made by several threads at once, taken one by one in i's
-/// order, so that the threads do not show. The first exception ends it, and is thrown.
+/// Calls take(i, make(i)) for each i below `count`: several threads make, and results are taken one
+/// by one in i's order, so the number of threads does not show. The first exception ends it, and is
+/// thrown.
 template <class Make, class Take>
 void in_order(std::size_t count, int threads, const Make& make, const Take& take) {
     std::atomic<std::size_t> next{0};
     std::atomic<bool> failed{false};
-    std::mutex mutex; // of what follows
+    std::mutex mutex; // for the variables below
     std::exception_ptr failure;
-    std::map<std::size_t, std::invoke_result_t<Make, std::size_t>> waiting; // for those before them
+    std::map<std::size_t, std::invoke_result_t<Make, std::size_t>> waiting; // for earlier results
     std::size_t taken = 0;
 
     const auto work = [&] {

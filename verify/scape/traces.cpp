@@ -1,4 +1,4 @@
-// Traces of SCAPE and AdamS in the terms of whoever knows no system.
+// The traces of SCAPE and AdamS for callers that know no system.
 #include <truestep/verify/scape/traces.hpp>
 
 #include <cmath>
@@ -100,7 +100,7 @@ int workers_of(const Settings& given) {
     return static_cast<int>(workers);
 }
 
-/// Of each parameter group.
+/// Parses numbers for the parameter groups.
 std::vector<double> numbers_of(const Settings& given, const std::string& option) {
     const auto numbers = parse_numbers<double>(given.text(option));
     if (!numbers)
@@ -112,7 +112,7 @@ std::vector<double> numbers_of(const Settings& given, const std::string& option)
     return *numbers;
 }
 
-/// At the first step and at the last. One number is that of all groups.
+/// The rates at the first step and at the last. One number is for all groups.
 std::vector<std::pair<double, double>> learning_rates_of(const Settings& given, std::size_t groups) {
     auto first = numbers_of(given, "learning-rate");
     auto last = numbers_of(given, "final-learning-rate");

@@ -31,7 +31,7 @@ std::string describe(const TraceHead& head) {
            std::string(name(problem.settings.bias_correction));
 }
 
-/// What a verdict on a part of a run does not say.
+/// Adds notes on what a verdict on a part of a run does not cover.
 void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     const problem::Problem& whole = head.whole();
     if (head.sampled)
@@ -60,7 +60,7 @@ void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
                         std::to_string(head.extent.begin + 1));
 }
 
-/// Of a sample: every place as it is in the whole model.
+/// Translates the places in a sample to places in the whole model.
 void tell_places(const TraceHead& head, Divergence& divergence) {
     Comparison& comparison = divergence.comparison;
     const problem::Layout& held = head.problem.layout;
@@ -76,7 +76,8 @@ void tell_places(const TraceHead& head, Divergence& divergence) {
         place(*divergence.index);
 }
 
-/// Is all of the recorded state made of numbers of bf16, as of whoever keeps it in that?
+/// Does the whole recorded state consist of bf16 numbers, as from an implementation that stores it
+/// so?
 bool keeps_bf16(const TraceReader& trace) {
     constexpr Index at_a_time = Index{1} << 16;
     const Index size = trace.head().problem.layout.size();
@@ -129,7 +130,7 @@ std::vector<StepFindings> check_whole(const TraceReader& trace, From from, const
     return found;
 }
 
-/// As many values at a time as can be: those that do not hang together at once, or at each step.
+/// Checks as independently as possible: separate pieces at once, or all pieces at each step.
 template <class T>
 std::vector<StepFindings> check_in_pieces(const TraceReader& trace, From from,
                                           const VerifyOptions& options) {
@@ -141,12 +142,12 @@ std::vector<StepFindings> check_in_pieces(const TraceReader& trace, From from,
         if (!clips)
             return check_by_pieces<T>(trace, from, options, pieces);
     } catch (const NotByPieces&) {
-        // A step that is refused: that is for all pieces. Or what follows.
+        // A refused step concerns all pieces. Or see below.
     }
     try {
         return StepByStep<T>(trace, from, options, pieces).run();
     } catch (const NotByPieces&) {
-        // A run that breaks down, ranks that are not alike.
+        // A failing run, or ranks that differ.
     }
     return check_whole<T>(trace, from, options);
 }

@@ -34,7 +34,7 @@ inline Comparison within(const std::vector<double>& expected, const std::vector<
     return compare(expected, limits, actual);
 }
 
-/// Every level at which bits alone can be compared, however lax.
+/// Every level that compares only bits, however lax.
 inline std::vector<Level> levels_of_bits() {
     return {Level::exact(), Level::rerun(), Level::ulp(0.0), Level::ulp(4.0), Level::ulp(1e300)};
 }

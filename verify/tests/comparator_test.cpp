@@ -23,7 +23,7 @@ using scape::support::TemporaryFolder;
 
 const problem::Layout layout({{"wq", 3, false}, {"norm", 2, true}, {"mlp", 15, false}});
 
-// The defects that the comparators of well-known projects have, each as a case of its own.
+// The defects of well-known projects' comparators, each as a separate case.
 
 TEST(ComparatorDefects, NanNeverPassesHoweverLaxTheLevel) {
     for (const Level& level : levels_of_bits()) {
@@ -61,7 +61,8 @@ TEST(ComparatorDefects, NanAndInfinityAreNotMappedToOneValue) {
     for (const Level& level : levels_of_bits())
         for (std::size_t i = 0; i < specials.size(); ++i)
             for (std::size_t j = 0; j < specials.size(); ++j) {
-                // Between the two greatest finite numbers there is a distance; elsewhere there is none.
+                // Between the two greatest finite numbers there is a distance; elsewhere there is
+                // none.
                 if (i >= 3 && j >= 3)
                     continue;
                 EXPECT_EQ(compare(std::vector{specials[i]}, std::vector{specials[j]}, level).ok(), i == j)
@@ -115,7 +116,7 @@ TEST(ComparatorDefects, TwoRanksHideAnOrderThatThreeRanksShow) {
     EXPECT_EQ(exact(mean(three, false), mean(three, true)).greatest_ulps, 1.0);
 }
 
-// What a comparison holds.
+// The contents of a comparison.
 
 TEST(Compare, VectorsOfOtherSizesNeverPass) {
     for (const Level& level : levels_of_bits()) {

@@ -1,4 +1,4 @@
-// Distances between values, levels and verdicts.
+// Tests distances between values, levels and verdicts.
 #include <array>
 #include <cmath>
 #include <cstdint>

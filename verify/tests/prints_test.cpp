@@ -1,4 +1,4 @@
-// Fingerprints of runs: are ranks alike, and how far do two runs go together?
+// Tests fingerprints of runs: do ranks agree, and how far do two runs agree?
 #include <truestep/verify/prints.hpp>
 
 #include <cstdio>
@@ -25,10 +25,10 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
-/// What a made-up rank holds; a test changes it.
+/// The fingerprints of a synthetic rank; a test changes them.
 using Held = std::function<std::uint64_t(int rank, Index step, const std::string& result, int tensor)>;
 
-/// Gradients are each rank's own.
+/// Each rank has its own gradients.
 std::uint64_t usual(int rank, Index step, const std::string& result, int tensor) {
     const std::uint64_t place = static_cast<std::uint64_t>(step) * 100 + static_cast<std::uint64_t>(tensor);
     return result == "gradient" ? place * 1000 + static_cast<std::uint64_t>(rank)
@@ -122,7 +122,7 @@ TEST_F(PrintsTest, TwoRunsGoTogetherAsFarAsTheyDo) {
     const PrintsVerdict same = compared({.name = "a"}, {.name = "b"});
     EXPECT_TRUE(same.same());
     EXPECT_EQ(same.together, 4);
-    // The gradient of a rank comes before what follows from it.
+    // The gradient of a rank precedes what follows from it.
     const PrintsVerdict verdict =
         compared({.name = "a"},
                  {.name = "b", .held = [](int rank, Index step, const std::string& result, int tensor) {

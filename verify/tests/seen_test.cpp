@@ -1,4 +1,4 @@
-// What a page draws of a run, as plain data.
+// Tests the data that a page draws of a run.
 #include <truestep/verify/seen.hpp>
 
 #include <limits>
@@ -12,7 +12,7 @@
 namespace truestep::verify {
 namespace {
 
-/// Of a vector of so many values of which these differ.
+/// The comparison of a vector of this size in which these values differ.
 Comparison comparison_of(Index size, const std::vector<Index>& wrong) {
     const std::vector<float> expected(static_cast<std::size_t>(size), 1.0F);
     std::vector<float> actual = expected;
@@ -41,7 +41,7 @@ TEST(DifferenceMap, CountsByStepAndTensor) {
     EXPECT_EQ(map.at(1, 0).compared, 4);
     EXPECT_EQ(map.at(1, 1).wrong, 2);
     EXPECT_EQ(map.at(0, 0).compared, 0);
-    // Beside another rank nothing new is compared; of fingerprints no tensor is known.
+    // Comparing with another rank adds no values; fingerprints know no tensor.
     map.add(2, comparison_of(4, {0}), true);
     map.add(2, Comparison{});
     EXPECT_EQ(map.at(1, 0).wrong, 2);
@@ -68,7 +68,8 @@ TEST(DifferenceMap, IsBoundedAndLosesNothing) {
         }
     EXPECT_EQ(wrong, 2 * steps);
     EXPECT_EQ(compared, steps * 2 * tensors);
-    // Columns and rows follow each other without gaps, and a step is in the column that names it.
+    // Columns and rows follow each other without gaps, and each step is in the column that names
+    // it.
     const auto json = map.json();
     Index next = 1;
     for (const auto& column : json["columns"]) {

@@ -1,4 +1,4 @@
-// Refuses what diverges, and finds what would not.
+// Refuses settings that diverge, and names the nearest stable ones.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -15,10 +15,11 @@ namespace truestep::problem::gasloc {
 
 namespace {
 
-/// The rate that settings have which differ in alpha and gamma alone.
+/// The rate of settings that differ in alpha and gamma alone.
 using RateOf = std::function<double(double alpha, double gamma)>;
 
-/// Between a value that is stable and one that is not: how far stable values reach.
+/// Finds the border of the stable values by halving: `stable` lies on one side, `unstable` on the
+/// other.
 double border(double stable, double unstable, const std::function<double(double)>& rate) {
     for (int halving = 0; halving < 60; ++halving) {
         const double middle = (stable + unstable) / 2;
@@ -35,7 +36,7 @@ std::string with_digits(double value, int digits) {
     return {buffer.data(), end};
 }
 
-/// Four digits, rounded so that what is beyond them is beyond the border too.
+/// Four digits, rounded so that every value beyond them is also beyond the border.
 std::string border_text(double border, bool up) {
     const double unit = std::pow(10.0, std::floor(std::log10(border)) - 3);
     constexpr double noise = 1e-6; // a border of 1 is found as 0.99999999999
@@ -45,11 +46,11 @@ std::string border_text(double border, bool up) {
 
 /// "a gamma below 0.7437": the nearest change of one setting alone.
 std::string advice(const RateOf& rate, double alpha, double gamma) {
-    constexpr double great_gamma = 0.999; // what is stable beyond that alone is no advice
-    // A small enough alpha always is: the workers then nearly run by themselves.
+    constexpr double great_gamma = 0.999; // gammas that are stable only above this are no advice
+    // A small enough alpha is always stable: the workers then nearly run by themselves.
     const double least = border(0.0, alpha, [&](double value) { return rate(value, gamma); });
     std::string text = "an alpha below " + border_text(least, false);
-    // On a border of both alpha is named.
+    // If both are equally near, the advice names alpha.
     double distance = alpha - least - 1e-9;
     const auto of_gamma = [&](double value) { return rate(alpha, value); };
     const auto consider = [&](double stable, const char* words, bool up) {
@@ -79,7 +80,7 @@ void refuse_unstable(const Settings& settings, int workers, const std::string& u
                 "; use " + advice(rate, settings.alpha, settings.gamma) + ", or allow_unstable");
 }
 
-/// Each worker's edges together are twice what its own element of Lambda is: no eigenvalue is greater than
+/// A worker's edge weights add up to its row's sum of magnitudes in Lambda, and no eigenvalue exceeds
 /// the greatest such sum (Gershgorin).
 double bound(const Graph& graph, int workers) {
     std::vector<double> sums(static_cast<std::size_t>(workers));
@@ -90,15 +91,16 @@ double bound(const Graph& graph, int workers) {
     return *std::max_element(sums.begin(), sums.end());
 }
 
-/// The greatest eigenvalue alone decides: up to some value all are stable, and from there on none. Workers
-/// that a graph does not join, eigenvalue 0, keep their distance, which is no harm.
+/// The greatest eigenvalue alone decides: all values up to a certain one are stable, all above it
+/// are not. Workers that the graph does not join (eigenvalue 0) keep their distance, which does no
+/// harm.
 void check_graph(const Graph& graph, const Settings& settings, int workers, const std::string& under) {
     const auto rate_of = [&settings](double eigenvalue) {
         return [&settings, eigenvalue](double alpha, double gamma) {
             return fixed_rate({eigenvalue}, alpha, gamma, settings.momentum);
         };
     };
-    // Spares the eigenvalues of most graphs.
+    // Most graphs need no eigenvalues.
     if (graph.empty() || rate_of(bound(graph, workers))(settings.alpha, settings.gamma) < 1.0)
         return;
     refuse_unstable(settings, workers, under, false, rate_of(eigenvalues(graph, workers).back()));

@@ -1,5 +1,4 @@
-// Eigenvalues by Jacobi's rotations: slow next to what libraries do, but short, and exact enough to count
-// on.
+// Eigenvalues by Jacobi rotations: slower than a library, but short and exact enough.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +10,7 @@ namespace truestep::problem::gasloc {
 
 namespace {
 
-/// Symmetric; all elements are stored.
+/// A symmetric matrix that stores all its elements.
 class Matrix {
   public:
     explicit Matrix(int size) : size_(static_cast<std::size_t>(size)), elements_(size_ * size_) {}
@@ -61,7 +60,7 @@ void rotate(Matrix& matrix, std::size_t i, std::size_t j) {
     matrix.set(i, j, 0.0);
 }
 
-/// Rotates away every element that would change anything; says whether there was one.
+/// Rotates away every element that is not negligible. Returns whether there was one.
 bool sweep(Matrix& matrix, double negligible) {
     bool rotated = false;
     for (std::size_t i = 0; i < matrix.size(); ++i)
@@ -80,7 +79,7 @@ std::vector<double> eigenvalues(const Graph& graph, int workers) {
     double greatest = 0.0;
     for (std::size_t i = 0; i < matrix.size(); ++i)
         greatest = std::max(greatest, matrix.at(i, i));
-    // Convergence is quadratic: some ten sweeps do, and the limit is for what nobody has thought of.
+    // Convergence is quadratic: some ten sweeps do. The limit guards against unforeseen input.
     for (int sweeps = 0; sweeps < 100 && sweep(matrix, 1e-16 * greatest); ++sweeps) {
     }
     std::vector<double> values;

@@ -24,7 +24,7 @@ Edge edge(int a, int b, double weight = 1.0) {
     return {std::min(a, b), std::max(a, b), weight};
 }
 
-/// Each to the next in the list, the last to the first.
+/// Joins each worker to the next in the list, and the last to the first.
 Graph cycle(const std::vector<int>& workers) {
     Graph edges;
     const std::size_t count = workers.size() == 2 ? 1 : workers.size(); // two have one edge, not two

@@ -14,7 +14,8 @@ namespace truestep::problem::gasloc {
 
 namespace {
 
-/// What a round makes of a component of disagreement and what it was a round before: a matrix, row by row.
+/// A round as a 2 x 2 matrix, row by row. It maps a component of disagreement and its value one
+/// round before.
 struct Map {
     double a = 1.0, b = 0.0, c = 0.0, d = 1.0;
 };
@@ -26,7 +27,7 @@ Map map_of(double eigenvalue, double alpha, double gamma, Momentum momentum) {
     return {kept * (1 + gamma), -kept * gamma, 1, 0};
 }
 
-/// First `before`, then `map`.
+/// The composition: `before` first, then `map`.
 Map after(const Map& map, const Map& before) {
     return {map.a * before.a + map.b * before.c, map.a * before.b + map.b * before.d,
             map.c * before.a + map.d * before.c, map.c * before.b + map.d * before.d};
@@ -41,8 +42,8 @@ double spectral_radius(const Map& map) {
                               : radius; // beyond what a double holds
 }
 
-/// Graphs that come in turns and have the same eigenvectors: for each of these its eigenvalue in each
-/// round.
+/// The eigenvalues of graphs that take turns and share their eigenvectors: for each eigenvector,
+/// its eigenvalue in each round.
 using Turns = std::vector<std::vector<double>>;
 
 double turns_rate(const Turns& turns, double alpha, double gamma, Momentum momentum) {
@@ -57,8 +58,9 @@ double turns_rate(const Turns& turns, double alpha, double gamma, Momentum momen
     return greatest;
 }
 
-/// Half of 1 less what eigenvector `number` is at a worker; at worker 0 it is 1. Those of graphs that look
-/// alike from everywhere: Walsh functions across a hypercube, waves around a circle.
+/// (1 - v) / 2, where v is the value of eigenvector `number` at a worker; v is 1 at worker 0. The
+/// eigenvectors are those of graphs that look alike from every worker: Walsh functions on a
+/// hypercube, waves on a circle.
 double half_fall(Law law, int workers, int number, int worker) {
     if (law == Law::hypercube)
         return std::popcount(static_cast<unsigned>(number) & static_cast<unsigned>(worker)) % 2;
@@ -67,11 +69,11 @@ double half_fall(Law law, int workers, int number, int worker) {
     return sine * sine;
 }
 
-/// Of a law whose graphs look alike from everywhere: what worker 0 has to do with its neighbours tells all.
-/// These come from the graph itself, which has each once, also where two ways lead to the same worker.
+/// The eigenvalues of a law whose graphs look alike from every worker, so that worker 0's
+/// neighbours suffice. The graph lists each neighbour once, even if two ways lead to it.
 Turns turns_of(Law law, int workers) {
     if (law == Law::complete)
-        return {{1.0}}; // without a sum's roundings
+        return {{1.0}}; // exactly, without the roundings of a sum
     // A wave and its mirror image have the same eigenvalue.
     const int last = law == Law::hypercube ? workers - 1 : workers / 2;
     Turns turns(static_cast<std::size_t>(last));
@@ -104,7 +106,7 @@ Moments moments(Law law, int workers) {
     const double others = workers - 1;
     if (law == Law::two_peers && workers > 2)
         return {workers / others, 1.5 * workers / others};
-    const int couples = workers / 2; // of an odd number one idles
+    const int couples = workers / 2; // with an odd number one worker idles
     return {couples / others, couples / others};
 }
 
@@ -122,8 +124,8 @@ double random_rate(Moments moments, double alpha, double gamma, Momentum momentu
     const double c2 = a + e;
     const double c1 = a * e - b * d - c;
     const double c0 = -c * e;
-    // It maps what can be mean squares to such, so that its spectral radius is itself a root, the greatest
-    // real one. Newton's steps from above reach that without passing it.
+    // The map takes possible mean squares to possible mean squares, so its spectral radius is
+    // itself its greatest real root. Newton's steps from above reach it without passing it.
     double z = 1 + std::max({std::abs(c2), std::abs(c1), std::abs(c0)});
     for (int step = 0; step < 200; ++step) {
         const double slope = (3 * z - 2 * c2) * z + c1;

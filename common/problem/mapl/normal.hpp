@@ -6,7 +6,8 @@
 
 namespace truestep::problem::mapl {
 
-/// Near to a normal distribution: twelve whole numbers of 32 bits, so that every machine makes the same.
+/// Draws from nearly a normal distribution: a sum of twelve 32-bit whole numbers, so that every
+/// machine makes the same.
 inline double normal(std::uint64_t seed, std::uint64_t index) {
     double sum = 0.0;
     for (std::uint64_t i = 0; i < 12; ++i)

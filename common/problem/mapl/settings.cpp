@@ -25,8 +25,8 @@ double dot(std::span<const double> a, std::span<const double> b) {
     return sum;
 }
 
-/// Rows of normal data made orthonormal one after the other: Q of a QR whose R has a positive diagonal.
-/// Twice over what is left, so that none keeps a part of those before it.
+/// Makes rows of normal data orthonormal one after the other: Q of a QR whose R has a positive
+/// diagonal. Each row is projected twice, so that it keeps no part of those before it.
 std::vector<std::vector<double>> orthonormal(Index rows, Index width, std::uint64_t seed) {
     std::vector<std::vector<double>> all;
     std::uint64_t drawn = 0;
@@ -42,7 +42,7 @@ std::vector<std::vector<double>> orthonormal(Index rows, Index width, std::uint6
                     row[i] -= share * other[i];
             }
         const double length = std::sqrt(dot(row, row));
-        if (!(length > 1e-8 * before)) // it lay among the others: another is drawn
+        if (!(length > 1e-8 * before)) // it lay in their span: draw another
             continue;
         for (double& value : row)
             value /= length;
@@ -141,8 +141,8 @@ double distance_to_manifold(std::span<const float> a, Index rank) {
 }
 
 double manifold_tolerance(Index width, Index rank) {
-    // Each of the products behind an entry of A^T A is a sum of D terms; their roundings add up as
-    // independent ones do. 16 is room for what that leaves out; runs of 10,000 steps stay within (tests).
+    // Each entry of A^T A sums D products, whose roundings add up like independent ones. The factor
+    // 16 is a margin for the rest; runs of 10,000 steps stay within it (tests).
     return 16.0 * 0x1p-24 * static_cast<double>(rank) * std::sqrt(static_cast<double>(width));
 }
 

@@ -79,7 +79,7 @@ TEST(Data, AllIsFiniteAndNothingIsRefused) {
 }
 
 TEST(Data, EveryMachineMakesTheseBits) {
-    // What the golden traces hang on.
+    // The golden traces depend on these values.
     constexpr std::array<Index, 3> indices{4, 11, 15};
     const std::map<DataClass, std::array<std::uint32_t, 3>> expected{
         {DataClass::normal, {0xbad28000U, 0x3d9ec800U, 0x3d646f00U}},

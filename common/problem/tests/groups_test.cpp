@@ -56,8 +56,8 @@ TEST(GroupsTest, AreCheckedWithTheirProblem) {
         ThrowsMessage<Error>(HasSubstr("one level")));
 }
 
-/// A checkpoint goes on in other groups, as it does with other ranks; ranks of other groups do not go
-/// together.
+/// A checkpoint continues in other groups, as it does with other ranks; but ranks with different
+/// groups do not run together.
 TEST(GroupsTest, AreOfTheRanksAndNotOfTheModel) {
     const Layout layout({{"a", 7}});
     const auto density = DensitySchedule::constant(0.5);

@@ -72,7 +72,7 @@ TEST(RangesTest, ByShardMayLeaveTheLastRangesShorterOrEmpty) {
     const Layout ten({{"a", 10}});
     EXPECT_THAT(ranges(ten, 4, PartitionRule::by_shard),
                 ElementsAre(Range{0, 3}, Range{3, 6}, Range{6, 9}, Range{9, 10}));
-    // The share of 2 is used up after five ranks.
+    // With shares of 2, five ranks cover the vector.
     EXPECT_THAT(ranges(ten, 7, PartitionRule::by_shard),
                 ElementsAre(Range{0, 2}, Range{2, 4}, Range{4, 6}, Range{6, 8}, Range{8, 10}, Range{10, 10},
                             Range{10, 10}));
@@ -278,9 +278,9 @@ TEST(SelectedCountTest, IsAtLeastOne) {
 
 TEST(SelectedCountTest, TakesTheProductInDouble) {
     EXPECT_EQ(count(10, 0.7), 7);
-    // The same in fp32, which the rule does not ask for, would give 6.
+    // In fp32, which the rule does not use, this would give 6.
     EXPECT_LT(static_cast<double>(0.7F) * 10.0, 7.0);
-    // And this product, which should be 3, is above it in double.
+    // This product, which should be 3, is above it in double.
     EXPECT_EQ(count(10, 0.1 + 0.2), 3);
     EXPECT_EQ(count(10, 0.1 + 0.2, KRounding::ceil), 4);
 }

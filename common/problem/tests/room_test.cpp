@@ -37,7 +37,7 @@ TEST(Room, WhatDoesNotIsRefusedWithBothFigures) {
                 ThrowsMessage<Error>(AllOf(HasSubstr("100.0 EB"), HasSubstr("free in "))));
 }
 
-// Where a file cannot be written is said when it is opened, and not by this.
+// Opening a file reports that it cannot be written; this check does not.
 TEST(Room, OfAFolderThatIsNotThereNothingIsSaid) {
     EXPECT_NO_THROW(check_disk(1e20, "/no/such/folder/file"));
 }

@@ -93,7 +93,7 @@ TEST(Sample, APartKnowsItsPlaceInTheModel) {
     EXPECT_EQ(held.layout.describe(104), "tensor mlp, index 94 (coordinate 199)");
     EXPECT_EQ(held.segments[3], (Segment{65, 105, 4, false}));
     EXPECT_TRUE(held.segments[2].always_dense);
-    // A part of a part is one of the model.
+    // A part of a part is also a part of the model.
     const Problem again = part(held, {{60, 105}});
     EXPECT_EQ(again.layout.describe(5), "tensor mlp, index 55 (coordinate 160)");
     EXPECT_EQ(describe({1, 3}, problem), "wq, index 40 to 79; norm");

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: the reader refuses them with truestep::Error, or gives every tensor.
+// Reads any bytes as a safetensors file: the reader refuses them with truestep::Error, or gives
+// every tensor.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ void require(bool held, const char* promise) {
     }
 }
 
-/// A file in memory, under a path, since the reader takes one; the same for every input.
+/// A file in memory with a path, because the reader takes one. All inputs share it.
 class MemoryFile {
   public:
     MemoryFile() : descriptor_(memfd_create("safetensors", MFD_CLOEXEC)) {
@@ -86,7 +87,7 @@ void read_all(const SafetensorsFile& file, std::size_t file_size) {
     require(file.data_offset() + covered == file_size, "the tensors fill the file");
 }
 
-/// True if it was accepted.
+/// Returns whether the bytes were accepted.
 bool open(const MemoryFile& memory, std::string_view bytes) {
     memory.fill(bytes);
     const std::string path = memory.path();
@@ -118,8 +119,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (open(memory, bytes)) {
         return 0;
     }
-    // Most changes of a header leave its length wrong, and nothing behind it would be reached: once more,
-    // with the length of a header that ends at the last brace.
+    // Most changes of a header leave its length wrong, and the code behind would not be reached. So
+    // try again with the length of a header that ends at the last brace.
     const std::size_t last_brace = bytes.rfind('}');
     std::uint64_t length = 0;
     if (last_brace != std::string::npos && last_brace >= sizeof length) {

@@ -1,5 +1,5 @@
-// The writer of safetensors ended at each of its operations, with all that a power failure may leave:
-// under its own name the file is absent, the old one or the new one, and whole.
+// Ends the writer of safetensors at each of its operations, with every state that a power failure
+// may leave: the file is absent, the old one or the new one, and complete.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ using memory::Tree;
 
 const std::string name = "/folder/file";
 
-/// About three sectors.
+/// Writes a file of about three sectors.
 void write_file(FileSystem& files, float value) {
     SafetensorsWriter writer(name, {{"key", "value"}}, files);
     writer.declare("a", DataType::f32, {200});
@@ -41,7 +41,7 @@ std::string contents(float value) {
 struct Count {
     int operations = 0;
     std::size_t outcomes = 0;
-    std::optional<std::string> torn; ///< where it was ended, if a file that is neither was found
+    std::optional<std::string> torn; ///< where the writer ended, if it left neither file
 };
 
 /// Ends the writer before each operation, and after the last.

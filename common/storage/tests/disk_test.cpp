@@ -1,4 +1,4 @@
-// What the disk itself says: the readers' and writers' tests put file systems of their own in its place.
+// Tests the disk itself; the readers' and writers' tests replace it by other file systems.
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -93,7 +93,7 @@ TEST_F(SafetensorsTest, APipeIsWrittenInPlace) {
     EXPECT_TRUE(std::filesystem::is_fifo(path_));
 }
 
-// A device of its own: the one in /dev would be gone for all without what is tested here.
+// Makes a device for the test: a bug would remove the one in /dev for everyone.
 TEST_F(SafetensorsTest, ADeviceIsWrittenInPlace) {
     if (mknod(path_.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 || access(path_.c_str(), W_OK) != 0 ||
         std::ofstream(path_).fail()) {

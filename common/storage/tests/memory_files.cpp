@@ -17,7 +17,8 @@ std::error_code code(std::errc error) {
     return std::make_error_code(error);
 }
 
-/// Each of the numbers below the limits: all of them, or the corners and some drawn.
+/// Every combination of numbers below the limits if there are few; else the corners and some drawn
+/// ones.
 std::vector<std::vector<std::size_t>> picks(const std::vector<std::size_t>& limits, std::size_t most,
                                             std::uint64_t seed) {
     std::size_t product = 1;
@@ -201,7 +202,7 @@ std::error_code State::apply(const Operation& operation) {
     const auto other = find(operation.other);
     if (!other || place->node == 0 || (operation.kind == Kind::exchange && other->node == 0))
         return code(std::errc::no_such_file_or_directory);
-    if (other->folder != place->folder) // what is asked of the layer is all in one folder
+    if (other->folder != place->folder) // no caller renames across folders
         return code(std::errc::cross_device_link);
     if (operation.kind == Kind::exchange) {
         change(place->folder, {{{place->name, other->node}, {other->name, place->node}}});
@@ -238,7 +239,7 @@ std::optional<std::vector<std::string>> State::list(const Path& path) const {
 
 namespace {
 
-/// All under a folder; `entries` and `contents` say what each node holds.
+/// Collects everything under a folder; `entries` and `contents` give each node's contents.
 template <class Entries, class Contents>
 void collect(Tree& tree, const std::string& at, int node, const Entries& entries,
              const Contents& contents) {
@@ -261,7 +262,7 @@ Tree State::seen() const {
     return tree;
 }
 
-/// The first is what is certain, the last what is seen.
+/// The first outcome is what is certain, the last what programs see.
 std::vector<std::string> State::survivors(const Node& file, std::uint64_t seed) {
     const auto& versions = file.versions;
     if (versions.size() == 1)
@@ -271,8 +272,8 @@ std::vector<std::string> State::survivors(const Node& file, std::uint64_t seed) 
         if (std::ranges::find(result, contents) == result.end())
             result.push_back(contents);
     };
-    // Of any size the file has had, with each sector from any time; one that was never written there holds
-    // zeros, or what the disk had there before.
+    // Any size that the file has had, each sector from any time. A sector that was not yet written
+    // then holds zeros, or what the disk had there before.
     std::set<std::size_t> sizes;
     for (const std::string& version : versions)
         sizes.insert(version.size());
@@ -310,7 +311,7 @@ std::vector<std::map<std::string, int>> State::survivors_of_folder(const Node& f
         if (std::ranges::find(result, entries) == result.end())
             result.push_back(entries);
     }
-    // With few changes what is seen comes last; else it is the second corner.
+    // With few changes the visible state comes last; else it is the second corner.
     const auto seen = std::ranges::find(result, folder.entries);
     std::rotate(seen, seen + 1, result.end());
     return result;

@@ -11,28 +11,28 @@
 
 #include <truestep/storage/files.hpp>
 
-/// A file system in memory that knows what of it is certain to outlast a power failure, and what may come
-/// of the rest. It promises what POSIX does and nothing that one file system happens to do: a file's
-/// contents last when it was synced, a name when its folder was. What was not synced may last or be lost,
-/// each sector of a file and each change of a folder by itself, in any order.
+/// A file system in memory that knows what is certain to survive a power failure, and what may
+/// become of the rest. It promises what POSIX does and no more: a file's contents survive when it
+/// was synced, a name when its folder was. The rest may survive or be lost, each sector of a file
+/// and each change of a folder by itself, in any order.
 namespace truestep::storage::memory {
 
 using Path = FileSystem::Path;
 
-/// All there is: contents of files, nothing for folders. The root "/" goes without saying.
+/// The whole tree: contents of files, nothing for folders. The root "/" is implied.
 using Tree = std::map<std::string, std::optional<std::string>>;
 
-/// One call that changes something, by one rank; or a note of what a rank has come to.
+/// One changing call by one rank, or a note of the point that a rank has reached.
 struct Operation {
     enum class Kind { create, write, sync, make_folder, rename, exchange, remove, sync_folder, note };
 
     int rank = 0;
     Kind kind = Kind::create;
     std::string path;
-    std::string other;          ///< of rename and exchange
-    std::string bytes;          ///< of write
-    int handle = 0;             ///< of create, write, sync: which open file
-    std::uint64_t meetings = 0; ///< of all ranks, that its rank had come to before
+    std::string other;          ///< for rename and exchange
+    std::string bytes;          ///< for write
+    int handle = 0;             ///< for create, write, sync: which open file
+    std::uint64_t meetings = 0; ///< the meetings of all ranks that this rank had reached before
 };
 
 [[nodiscard]] std::string text(const Operation& operation);
@@ -40,18 +40,19 @@ struct Operation {
 class State {
   public:
     State() : State(Tree{}) {}
-    /// In which all has been synced.
+    /// A state in which everything is synced.
     explicit State(const Tree& tree);
 
     [[nodiscard]] std::error_code apply(const Operation& operation);
 
     [[nodiscard]] FileKind kind(const Path& path) const;
-    [[nodiscard]] const std::string* contents(const Path& path) const; ///< null if it is no file
+    [[nodiscard]] const std::string* contents(const Path& path) const; ///< null unless it is a file
     [[nodiscard]] std::optional<std::vector<std::string>> list(const Path& path) const;
     [[nodiscard]] Tree seen() const; ///< what programs see now, and what a killed process leaves
 
-    /// What a power failure may leave: all of it where there are few outcomes, and else the corners
-    /// (nothing lasts, all does, one thing does, one thing does not) and as many more drawn by the seed.
+    /// The trees that a power failure may leave: all of them if they are few; else the corners
+    /// (nothing survives, all does, one change does, one does not) and as many more, drawn by the
+    /// seed.
     [[nodiscard]] std::vector<Tree> outcomes(std::uint64_t seed) const;
 
   private:
@@ -83,18 +84,19 @@ class State {
     std::map<std::pair<int, int>, int> handles_;
 };
 
-/// The state behind the interface, for the ranks of one run. Every rank has a view of its own, so that each
-/// operation is known to be its.
+/// The state behind the interface, for the ranks of one run. Each rank has its own view, so that
+/// each operation is attributed to it.
 class Files {
   public:
     explicit Files(State state, std::size_t largest_write = SIZE_MAX)
         : begin_(state), state_(std::move(state)), largest_write_(largest_write) {}
 
-    /// `meetings` says how many meetings of all ranks it has come to; alone it has none.
+    /// `meetings` returns how many meetings of all ranks this rank has reached. Without it there
+    /// are none.
     [[nodiscard]] std::unique_ptr<FileSystem> rank(int rank, std::function<std::uint64_t()> meetings = {});
     void note(int rank, const std::string& text, std::uint64_t meetings);
 
-    /// As it was before the first operation.
+    /// The state before the first operation.
     [[nodiscard]] const State& begin() const { return begin_; }
     [[nodiscard]] const State& state() const { return state_; }
     [[nodiscard]] const std::vector<Operation>& operations() const { return operations_; }

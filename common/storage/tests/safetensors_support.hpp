@@ -21,7 +21,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/storage/safetensors.hpp>
 
-// Files around any bytes, and what every error of theirs has in common.
+// Files around any bytes, and the form that all their errors share.
 
 namespace truestep::storage {
 
@@ -37,7 +37,7 @@ inline std::string load(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// A file around any header text, which need not be valid.
+/// The bytes of a file around any header text, which need not be valid.
 inline std::string file_bytes(std::string_view header, std::string_view data) {
     const std::uint64_t length = header.size();
     std::string bytes(sizeof length, '\0');
@@ -72,7 +72,8 @@ class SafetensorsTest : public testing::Test {
     }
     ~SafetensorsTest() override { std::filesystem::remove_all(folder_); }
 
-    /// Runs what must throw truestep::Error, and checks the form that all its messages have.
+    /// Runs an action that must throw truestep::Error, and checks the form that all its messages
+    /// share.
     template <typename Action>
     Failure failure_of(Action action) const {
         try {

@@ -8,7 +8,7 @@
 
 namespace truestep::storage {
 
-/// Hands every call on to another file system. What derives from it changes some.
+/// Passes every call to another file system. Derived classes change some.
 class WrappedFiles : public FileSystem {
   public:
     explicit WrappedFiles(FileSystem& inner) : inner_(inner) {}
@@ -64,8 +64,8 @@ class WrappedOutput : public OutputFile {
     std::unique_ptr<OutputFile> inner_;
 };
 
-/// Asks before every call that changes something: an error is passed on instead. Before a write it is given
-/// the bytes and the file, and may write some of them first.
+/// Asks before every call that changes something, and returns an error that it gets. Before a write
+/// it passes the bytes and the file, of which the callee may write some first.
 class WatchedFiles : public WrappedFiles {
   public:
     using Before = std::function<std::error_code(OutputFile*, std::span<const std::byte>)>;

@@ -21,7 +21,7 @@ std::uint64_t of_bytes(const std::vector<std::uint8_t>& bytes, std::uint64_t beg
     return fingerprint(std::span(bytes), begin);
 }
 
-/// No two alike, of both signs.
+/// Values of both signs, all different.
 std::vector<float> some_values(std::size_t count) {
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -29,7 +29,7 @@ std::vector<float> some_values(std::size_t count) {
     return values;
 }
 
-// The numbers on the right were worked out in Python, with whole numbers of any size, modulo 2^64.
+// The expected numbers come from Python's whole numbers, modulo 2^64.
 
 TEST(Mix64, IsTheFinalizerOfSplitMix64) {
     EXPECT_EQ(mix64(0), 0U);

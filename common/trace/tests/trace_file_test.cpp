@@ -1,4 +1,4 @@
-// Reader and writer by a schema that is no system's of ours.
+// Tests reader and writer with a schema of no real system.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -140,7 +140,7 @@ TEST_F(TraceFileTest, CopiesAreEachRanksOwnAndFingerprintsOfThem) {
               (std::vector<std::uint64_t>(3, fingerprint(bits_))));
 }
 
-/// A file with the metadata and no tensor.
+/// Writes a file with metadata and without tensors.
 void bare(const std::filesystem::path& path, const std::string& format, const std::string& config_text) {
     storage::SafetensorsWriter writer(
         path, {{"format", format}, {"version", "1"}, {"source", "a test"}, {"config", config_text}});

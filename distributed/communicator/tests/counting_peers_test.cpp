@@ -114,7 +114,7 @@ TEST(CountingPeers, WhatIsHeldBackShowsOnlyWhatWasWaitedFor) {
     EXPECT_EQ(at(data, 1), no_sense);
 }
 
-/// The inner peers as a witness of what is really sent, and when.
+/// Inner peers that record what is really sent, and when.
 class Witness final : public Peers {
   public:
     [[nodiscard]] int rank() const override { return 0; }
@@ -154,7 +154,7 @@ TEST(CountingPeers, MessagesToOthersOvertakeALateOne) {
     send(peers, 3, 3, message, Traffic::moment); // the third call
     EXPECT_THAT(witness.sent, ElementsAre(Pair(2, 2), Pair(1, 1), Pair(3, 3)));
     send(peers, 1, 4, message);
-    send(peers, 1, 5, message, Traffic::moment); // to one peer in their order
+    send(peers, 1, 5, message, Traffic::moment); // messages to one peer keep their order
     EXPECT_THAT(witness.sent, ElementsAre(Pair(2, 2), Pair(1, 1), Pair(3, 3), Pair(1, 4), Pair(1, 5)));
 }
 
@@ -188,7 +188,7 @@ TEST(CountingPeers, WhatIsLateGoesBeforeThisRankWaitsMakesProgressOrLeaves) {
     EXPECT_THAT(witness.sent, ElementsAre(Pair(2, 2), Pair(1, 1))) << "at the latest at the end";
 }
 
-/// Rounds of a ring in both directions, folded in pieces. Returns what was computed.
+/// Rounds of a ring in both directions, folded in pieces. Returns the computed values.
 std::vector<std::uint64_t> rounds(Peers& peers) {
     const int next = (peers.rank() + 1) % peers.size();
     const int previous = (peers.rank() + peers.size() - 1) % peers.size();

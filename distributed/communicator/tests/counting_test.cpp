@@ -35,7 +35,7 @@ class Gather {
         int& own = values_[as_size(communicator.rank())];
         own = step * 100 + communicator.rank();
         exchange_ = communicator.start_all_gather(traffic, &own, values_.data(), sizes_);
-        std::ranges::fill(sizes_, 0); // the sizes are the caller's again at once
+        std::ranges::fill(sizes_, 0); // the sizes belong to the caller again at once
     }
     void wait() {
         exchange_->wait();
@@ -51,7 +51,8 @@ class Gather {
     std::unique_ptr<Exchange> exchange_;
 };
 
-/// Steps as the optimizer takes them, the mask joined one step later. Returns what it computed.
+/// Steps as the optimizer takes them, with the mask joined one step later. Returns the computed
+/// values.
 std::vector<float> steps(Communicator& communicator) {
     const auto ranks = as_size(communicator.size());
     const std::vector<std::size_t> sizes(ranks, sizeof(float));
@@ -153,7 +154,7 @@ TEST(Counting, WhatIsHeldBackShowsOnlyInWait) {
     });
 }
 
-/// The inner communicator as a witness of the order in which exchanges really start and end.
+/// An inner communicator that records the order in which exchanges really start and end.
 class Witness final : public Communicator {
   public:
     struct Event {

@@ -18,7 +18,7 @@ inline std::size_t as_size(int value) {
     return static_cast<std::size_t>(value);
 }
 
-/// Uneven, with empty parts, and different for each pair and round.
+/// Uneven sizes, with empty parts, different for each pair and round.
 inline std::size_t part_size(int from, int to, std::size_t round) {
     const std::size_t mixed = as_size(from) * 7 + as_size(to) * 13 + round * 5;
     return mixed % 3 == 0 ? 0 : mixed % 29;
@@ -45,7 +45,7 @@ class AllToAll {
 
     void wait() {
         exchange_->wait();
-        std::ranges::fill(send_, std::byte{0xEE}); // from now on the sent buffer is ours
+        std::ranges::fill(send_, std::byte{0xEE}); // from now on the sent buffer belongs to this test
         std::size_t begin = 0;
         for (int peer = 0; peer < static_cast<int>(receive_sizes_.size()); ++peer) {
             const std::size_t size = receive_sizes_[as_size(peer)];

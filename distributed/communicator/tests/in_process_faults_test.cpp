@@ -25,7 +25,7 @@ using ::testing::ThrowsMessage;
 
 using namespace std::chrono_literals;
 
-/// What a rank is told at the end of its way.
+/// Runs a rank and returns the text of its Aborted, or "".
 std::string told(const std::function<void()>& way) {
     try {
         way();
@@ -35,11 +35,12 @@ std::string told(const std::function<void()>& way) {
     return "";
 }
 
-/// Rank 0 waits in one exchange and the others in the next. What has to come before a deadline comes before
-/// anybody waits; that rank 0 waits by then is left to chance, and where it does not it is late as well.
-/// The scenario `hangs_between` (docs/schedules.md), whose time stands still, has rank 2 alone named.
+/// Rank 0 waits in one exchange and the others in the next. What must come before a deadline comes
+/// before any wait. Only chance ensures that rank 0 waits by then; if it does not, it is late as
+/// well. In the scenario `hangs_between` (docs/schedules.md), whose time stands still, rank 2 alone
+/// is named.
 TEST(InProcessFaults, AHangingRankIsNamed) {
-    std::latch hanging_one_has_its_mask(1); // before the others: whoever is the last takes it at once
+    std::latch hanging_one_has_its_mask(1); // before the others: the last one would take it at once
     std::latch all_have_masks(3);
     std::latch others_have_all(3);
     std::latch others_are_told(3);
@@ -82,7 +83,7 @@ TEST(InProcessFaults, AllHangingRanksAreNamed) {
             return;
         }
         AllGather exchange(communicator, 1, true, Traffic::agreement);
-        others_have_come.arrive_and_wait(); // before anybody loses patience
+        others_have_come.arrive_and_wait(); // before any rank times out
         const std::string end = told([&] { exchange.wait(); });
         others_are_told.count_down();
         EXPECT_EQ(end, "ranks 1, 3 and 5 did not answer within 0.1 s in an agreement exchange");

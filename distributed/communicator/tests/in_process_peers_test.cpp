@@ -38,12 +38,12 @@ std::uint64_t value_of(Incoming& incoming, std::size_t size = 3) {
     return value;
 }
 
-/// Takes the message and looks at it.
+/// Takes the message and checks it.
 void take(Peers& peers, int from, std::uint64_t round) {
     EXPECT_EQ(value_of(*receive(peers, from, round)), static_cast<std::uint64_t>(from) * 1000 + round);
 }
 
-/// What a rank is told at the end of its way.
+/// Runs a rank and returns the text of its Aborted, or "".
 std::string told(const std::function<void()>& way) {
     try {
         way();
@@ -53,7 +53,7 @@ std::string told(const std::function<void()>& way) {
     return "";
 }
 
-/// A sign from one rank to another that no Peers knows of.
+/// A signal from one rank to another, outside of Peers.
 class Sign {
   public:
     void give() { given_ = true; }
@@ -81,8 +81,8 @@ TEST_P(InProcessPeersOf, EachKnowsItsPlace) {
         EXPECT_EQ(count, 1);
 }
 
-/// As a round of gossip does, on a complete graph, with two buffers that are used again as soon as all have
-/// let go of them.
+/// A round of gossip on a complete graph, with two buffers that are reused once all ranks have
+/// released them.
 TEST_P(InProcessPeersOf, MessagesComeToWhomTheyWereSent) {
     run_peers(GetParam(), [](Peers& peers) {
         std::array<std::shared_ptr<Numbers>, 2> buffers{message(0, 0), message(0, 0)};
@@ -235,7 +235,7 @@ TEST(InProcessPeersFaults, OnlyThoseThatNeedTheFailedRankEnd) {
     EXPECT_EQ(ends[3], "rank 2 has failed: a gradient of the wrong size");
 }
 
-/// Each waits for the one before it: all are told the first cause, in the same words.
+/// Each rank waits for the one before it. All get the first cause, in the same words.
 TEST(InProcessPeersFaults, TheFirstCauseGoesThroughAChain) {
     std::array<std::string, 5> ends;
     const auto chain = [&](Peers& peers) {
@@ -287,7 +287,7 @@ TEST(InProcessPeersFaults, AHangingRankIsNamedAndItsNeighboursNeighboursAreTold)
     EXPECT_EQ(ends[2], line);
 }
 
-/// Nobody has ended yet, and rank 2 looks who holds rank 1 up.
+/// No rank has ended yet, and rank 2 looks for the rank that holds rank 1 up.
 TEST(InProcessPeersFaults, WhoWaitsItselfIsNotTheOneThatIsLate) {
     InProcessPeers group(3, 20ms);
     const auto one = group.peers(1);
@@ -318,7 +318,7 @@ TEST(InProcessPeersFaults, AnotherMessageIsRefused) {
     }
 }
 
-/// What a rank adds to what it was told is told to others, too.
+/// What a rank adds to an error that it received reaches the others, too.
 TEST(InProcessPeersFaults, AReasonThatBeginsWithWhatWasToldNamesNoSecondRank) {
     InProcessPeers group(3);
     const auto one = group.peers(1);

@@ -92,7 +92,7 @@ TEST_P(InProcess, GathersRecords) {
     });
 }
 
-/// Whole numbers, so that the sum is exact in any order; more of them than fit in one block.
+/// Whole numbers, so that the sum is exact in any order; more of them than one block holds.
 TEST_P(InProcess, ReduceScatterSums) {
     const int ranks = GetParam();
     run_ranks(ranks, [ranks](Communicator& communicator) {
@@ -129,7 +129,7 @@ TEST_P(InProcess, ManyInFlightAreWaitedForInAnotherOrder) {
     });
 }
 
-/// Where two blocking calls would lock each other for ever.
+/// Two blocking calls would deadlock here.
 TEST_P(InProcess, RanksMayWaitInDifferentOrders) {
     run_ranks(
         GetParam(),
@@ -208,7 +208,7 @@ TEST_P(InProcess, TheCauseComesOutNotItsConsequences) {
         AllToAll(communicator, 1).wait();
         mask.wait();
     };
-    // Who waited for the timeout would not come back before ctest's own.
+    // A rank that waited for the timeout would exceed ctest's own.
     EXPECT_THAT([&] { run_ranks(GetParam(), step, 24h); },
                 ThrowsMessage<std::out_of_range>("a gradient of the wrong size"));
 }

@@ -1,5 +1,5 @@
-// Ranks in groups: who handles what, gathers by two hops, and the exchanges of a few among many beneath
-// them.
+// Tests ranks in groups: who handles what, gathers in two hops, and the exchanges of a few among
+// many beneath them.
 #include <truestep/distributed/levels.hpp>
 
 #include <numeric>
@@ -51,7 +51,7 @@ TEST(LevelsTest, EachRankKnowsItsGroup) {
     EXPECT_EQ(Levels(groups, 0).largest_group(), 3U);
 }
 
-/// One that sends no stretches itself.
+/// A communicator that does not implement stretches.
 class Copying final : public Communicator {
   public:
     explicit Copying(Communicator& inner, bool on_a_device = false) : inner_(inner), device_(on_a_device) {}
@@ -79,7 +79,7 @@ class Copying final : public Communicator {
     bool device_;
 };
 
-/// Several under way, of which some are relayed before they are waited for.
+/// Several gathers under way, some of which are relayed before they are waited for.
 void gathers_arrive(Communicator& communicator) {
     for (std::size_t round = 0; round < 12; ++round) {
         AllGather first(communicator, round, round % 2 == 0);

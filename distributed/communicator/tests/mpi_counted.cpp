@@ -37,7 +37,7 @@ using mpi_counted::counted;
 
 extern "C" {
 
-// All that are in mpi.h of MPI 3.1 and wait, or may wait, for other ranks of a communicator.
+// All functions in mpi.h of MPI 3.1 that wait, or may wait, for other ranks of a communicator.
 #define COUNTED(name, parameters, arguments)                                                               \
     int MPI_##name parameters {                                                                            \
         return counted(PMPI_##name arguments);                                                             \

@@ -1,12 +1,13 @@
 #pragma once
 
-/// What a program calls of MPI, by MPI's own profiling interface: mpi_counted.cpp stands before it.
+/// Counts a program's calls of MPI by MPI's own profiling interface: mpi_counted.cpp is linked
+/// before it.
 namespace mpi_counted {
 
-/// Calls since the start in which ranks take part all together, of every kind that MPI has.
+/// The collective calls of every kind since the start.
 [[nodiscard]] long collectives();
 
-/// From now on no test shows that a piece of a message has arrived, but for the first of each.
+/// From now on, MPI's tests report only the first piece of each message as arrived.
 void hold_all_but_first_pieces(bool hold);
 
 } // namespace mpi_counted

@@ -36,7 +36,7 @@ std::byte value(int from, std::uint64_t number, std::size_t at) {
     return static_cast<std::byte>(static_cast<std::uint64_t>(from) * 31 + number * 17 + at + at / 251);
 }
 
-/// Empty ones, small ones, and such of many pieces.
+/// Empty messages, small ones, and some of many pieces.
 std::size_t size_of(std::uint64_t number) {
     constexpr std::size_t mib = truestep::problem::tunable(std::size_t{1} << 20U, std::size_t{2000});
     return number % 5 == 0 ? 0 : number % 7 == 3 ? 2 * mib + number : number * 1000;
@@ -61,7 +61,7 @@ std::unique_ptr<Incoming> receive(Peers& peers, int from, std::uint64_t number) 
     return peers.receive(Traffic::parameters, from, number, size_of(number));
 }
 
-/// In pieces, each looked at as soon as it is there.
+/// Reads the message in pieces, each as soon as it has arrived.
 bool is_right(Incoming& incoming, int from, std::uint64_t number) {
     constexpr std::size_t step = 300'000;
     const std::size_t size = size_of(number);
@@ -114,8 +114,8 @@ bool complete_graph(Peers& peers) {
     return good;
 }
 
-/// All under way at once, waited for in another order, some dropped; the order of sends and receives is
-/// that of each pair alone.
+/// All messages under way at once, waited for in another order, some dropped. Only each pair keeps
+/// its order of sends and receives.
 bool many_under_way(Peers& peers) {
     constexpr std::uint64_t messages = 20;
     std::vector<std::vector<std::unique_ptr<Incoming>>> from(static_cast<std::size_t>(peers.size()));
@@ -139,7 +139,7 @@ bool many_under_way(Peers& peers) {
     return good;
 }
 
-/// The peer's second piece is held back, and the first can be read.
+/// The peer's second piece is held back, but the first can be read.
 bool first_piece_comes_first(Peers& peers, std::size_t first) {
     constexpr std::uint64_t number = 3; // 2 MiB and 3 bytes
     const int peer = peers.rank() ^ 1;
@@ -154,7 +154,8 @@ bool first_piece_comes_first(Peers& peers, std::size_t first) {
     return is_right(*incoming, peer, number) && good;
 }
 
-/// Each rank goes when it has done its part, rank 0 first: nobody waits for it, nor it for anybody.
+/// Each rank leaves when it has done its part, rank 0 first: no rank waits for it, and it waits for
+/// no rank.
 bool others_go_on(MpiOptions options) {
     auto peers = make_mpi_peers(options);
     const int rank = peers->rank();
@@ -178,7 +179,7 @@ bool others_go_on(MpiOptions options) {
         "rank 0 has left and did not send its parameters (message 7) to rank " + std::to_string(rank);
     if (rank > 0)
         good = told([&] { (void)take(*peers, 0, 7); }) == left && good;
-    if (rank > 0) // the same is told without waiting
+    if (rank > 0) // without waiting the error is the same
         good = told([&] { peers->must_go_on(Traffic::parameters, 0, 7); }) == left && good;
     return good;
 }
@@ -199,7 +200,7 @@ bool another_message_is_refused(Peers& peers) {
            told([&] { (void)other->wait(1); }) == text;
 }
 
-/// A rank that ends without having waited for what it has asked for, and one to which that is sent.
+/// A rank that ends without waiting for what it has asked for, and one that sends it.
 bool asked_and_never_waited(MpiOptions options) {
     const auto peers = make_mpi_peers(options);
     const int peer = peers->rank() ^ 1;
@@ -265,7 +266,7 @@ int test() {
         verdict.check("place", knows_its_place(*peers));
         messages(verdict, *peers, "");
     }
-    // What stands for 2^31 here: all goes in pieces of it.
+    // Replaces 2^31: everything goes in pieces of it.
     for (const std::size_t largest : {std::size_t{999}, std::size_t{60'000}}) {
         const MpiOptions options{.timeout = patience, .largest_count = largest};
         const std::string where = ", largest count " + std::to_string(largest);
@@ -299,8 +300,8 @@ void go_wrong(const std::string& mode) {
         std::this_thread::sleep_for(20 * short_patience);
 }
 
-/// Two pairs and what is left over, which is a chain: rank 4 needs rank 3, and rank 5 rank 4. One rank goes
-/// wrong in round 3.
+/// Two pairs and a chain of the rest: rank 4 needs rank 3, and rank 5 rank 4. One rank fails in
+/// round 3.
 void rounds(Peers& peers, const std::string& mode, bool guilty) {
     const int rank = peers.rank();
     const int peer = rank < 4 ? rank ^ 1 : rank - 1;
@@ -308,7 +309,7 @@ void rounds(Peers& peers, const std::string& mode, bool guilty) {
     for (std::uint64_t round = 1; round < 8; ++round) {
         if (guilty && round == 3)
             go_wrong(mode);
-        if (mode == "--deaf" && round == 3) { // its peer goes without waiting
+        if (mode == "--deaf" && round == 3) { // its peer leaves without waiting
             send(peers, peer, round);
             break;
         }

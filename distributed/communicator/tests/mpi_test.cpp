@@ -29,7 +29,7 @@ std::size_t as_size(int value) {
     return static_cast<std::size_t>(value);
 }
 
-/// Uneven, with empty parts.
+/// Uneven sizes, with empty parts.
 std::size_t part_size(int from, int to, std::size_t round) {
     const std::size_t mixed = as_size(from) * 7 + as_size(to) * 13 + round * 5;
     return mixed % 3 == 0 ? 0 : mixed % 29 * (round % 4 == 3 ? 200 : 1);
@@ -51,7 +51,7 @@ class AllToAll {
         receive_.resize(std::reduce(receive_sizes_.begin(), receive_sizes_.end()));
         exchange_ = communicator.start_all_to_all(Traffic::payload, send_.data(), send_sizes_,
                                                   receive_.data(), receive_sizes_);
-        std::ranges::fill(send_sizes_, 0); // the sizes are the caller's again at once
+        std::ranges::fill(send_sizes_, 0); // the sizes belong to the caller again at once
     }
 
     bool wait() {
@@ -128,7 +128,7 @@ bool reduce_scatter(Communicator& communicator, std::size_t values) {
     return true;
 }
 
-/// Every rank has as much for one owner, who gets it piece after piece, backwards.
+/// Every rank has the same amount for one owner, which gets it piece after piece, backwards.
 bool pieces(Communicator& communicator, std::size_t piece) {
     const int ranks = communicator.size();
     std::vector<std::size_t> sizes;
@@ -198,12 +198,12 @@ bool mask_travels(Communicator& communicator) {
     return mask->wait() && good;
 }
 
-/// Some groups of so many ranks: one of a single rank, and of the rest.
+/// Groups for this many ranks: one of a single rank, and one of the rest.
 std::vector<int> some_groups(int ranks) {
     return ranks == 1 ? std::vector<int>{1} : std::vector<int>{1, ranks - 1};
 }
 
-/// Gathers by two hops, of which one is relayed before it is waited for, as a step's mask is.
+/// Gathers in two hops, one of which is relayed before it is waited for, like a step's mask.
 bool in_groups(Communicator& inner) {
     LevelsCommunicator communicator(inner, some_groups(inner.size()));
     bool good = true;
@@ -291,7 +291,7 @@ int test() {
                   mpi_machine_groups() == std::vector<int>{communicator->size()});
     exchanges(verdict, *communicator, "");
 
-    // What stands for 2^31 here: small enough that nearly all goes in pieces, or only some.
+    // Replaces 2^31: small enough that nearly everything goes in pieces, or only some.
     for (const std::size_t largest : {std::size_t{20}, std::size_t{2000}, std::size_t{20'000}}) {
         const auto small = make_mpi_communicator({.timeout = patience, .largest_count = largest});
         exchanges(verdict, *small, ", largest count " + std::to_string(largest));
@@ -309,17 +309,17 @@ int test() {
     return verdict.report();
 }
 
-/// An error that nobody catches in time: it passes through an exchange that is under way.
+/// An error that is not caught in time: it passes through an exchange under way.
 struct Left {};
 
-/// Some steps in which one rank goes wrong.
+/// Some steps in which one rank fails.
 void faulty(const std::string& mode, bool guilty) {
     if (guilty && mode == "--late")
         std::this_thread::sleep_for(10 * short_patience);
     const auto world = make_mpi_communicator({.timeout = short_patience});
     LevelsCommunicator levels(*world, some_groups(world->size()));
     Communicator* const communicator = mode == "--hang-in-groups" ? &levels : world.get();
-    std::unique_ptr<AllGather> mask; // outside: it is not to be destroyed before abort() has been called
+    std::unique_ptr<AllGather> mask; // outside: it must not be destroyed before abort() has been called
     try {
         for (std::size_t step = 0; step < 20; ++step) {
             if (mask)

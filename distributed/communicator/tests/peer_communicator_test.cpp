@@ -1,4 +1,5 @@
-// A communicator among some of the ranks that send messages to each other, beside messages to the others.
+// Tests a communicator among some of the ranks that send messages to each other, beside messages to
+// the others.
 #include <truestep/distributed/peer_communicator.hpp>
 
 #include <cstring>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr int columns = 3;
 
-/// Ranks in so many rows of three: each row's are a communicator, the last rank first. `work` gets a rank's
-/// own row.
+/// Work for ranks in rows of three. Each row forms a communicator, with the last rank first, and
+/// `work` gets a rank's own row.
 using RowWork = std::function<void(Communicator&, Peers&)>;
 void in_rows(int rows, const RowWork& work) {
     run_peers(rows * columns, [&](Peers& peers) {
@@ -64,7 +65,7 @@ TEST(PeerCommunicatorTest, AllExchangesBringEachPartToItsRank) {
 
 TEST(PeerCommunicatorTest, SumsAreAddedInRankOrder) {
     in_rows(2, [](Communicator& row, Peers&) {
-        // (1 + 2^-24) + 2^-24 loses both of the small ones, in any other order they count.
+        // (1 + 2^-24) + 2^-24 loses both small terms; in any other order they count.
         constexpr float small = 0x1p-24F;
         const float own = row.rank() == 0 ? 1.0F : small;
         const std::vector<std::size_t> sizes{4, 0, 8};
@@ -101,7 +102,7 @@ TEST(PeerCommunicatorTest, MemoryIsTheCallersOnceItHasWaited) {
         std::vector<int> all(columns, -1);
         const auto exchange = row.start_all_gather(Traffic::mask, own.data(), all.data(), sizes);
         exchange->wait();
-        own[0] = 99; // whoever has not read it yet
+        own[0] = 99; // so that a rank that has not read it yet gets it wrong
         EXPECT_EQ(all, (std::vector<int>{2, 1, 0}));
         exchange->wait(); // again: nothing
         EXPECT_EQ(all, (std::vector<int>{2, 1, 0}));
@@ -133,7 +134,7 @@ TEST(PeerCommunicatorTest, ARankThatFailsEndsItsRowAndNobodyElse) {
         EXPECT_NE(told[rank].find("rank 2 has failed: the disk is full"), std::string::npos) << told[rank];
 }
 
-/// Messages stand where the host cannot read them.
+/// Peers whose messages the host cannot read.
 class OnADevice final : public Peers {
   public:
     explicit OnADevice(Peers& inner) : inner_(inner) {}

@@ -87,7 +87,8 @@ TEST_F(Checkpoint, AnyDamagedByteIsNoticed) {
         std::string bad = good;
         bad[at] = static_cast<char>(bad[at] ^ 1);
         std::ofstream(file, std::ios::binary) << bad;
-        // A space of the header may become another character that JSON takes for one: then nothing is lost.
+        // A space of the header may become another character that JSON treats as one; then nothing
+        // is lost.
         bool same = false;
         const std::string error =
             error_of([&] { same = load(file.parent_path(), settings, 0, 1) == some(0, 7); });

@@ -1,6 +1,7 @@
 // Runs under mpirun with any number of ranks: mpirun -n 5 mpi_held_back
-// Rank 0 does not begin its first round until all others have told it that they have ended as many as they
-// can without it. If anything made them wait, it would never begin, and the run would end with a timeout.
+// Rank 0 does not begin its first round until all others have reported that they have ended as many
+// as they can without it. If anything made them wait, it would never begin, and the run would end
+// with a timeout.
 
 #include <algorithm>
 #include <chrono>
@@ -41,7 +42,7 @@ int free_rounds(problem::gasloc::Law law, int rank, int ranks) {
     return std::min(rank, ranks - rank) - 1;
 }
 
-/// Takes one message of some rank's: another round has ended there.
+/// Takes one message from some rank: it has ended another round.
 void hear(std::vector<int>& ended) {
     int round = 0;
     MPI_Status status;
@@ -49,7 +50,7 @@ void hear(std::vector<int>& ended) {
     ended[static_cast<std::size_t>(status.MPI_SOURCE)] = round;
 }
 
-/// False if a rank has ended another number of rounds than its light cone lets it.
+/// False if a rank has ended another number of rounds than its light cone allows.
 bool run(problem::gasloc::Law law) {
     const auto peers = distributed::make_mpi_peers({.timeout = std::chrono::seconds(60)});
     const int ranks = peers->size();

@@ -35,7 +35,7 @@ Settings plain_sgd() {
     return settings;
 }
 
-/// What each of the ranks has thrown, or "".
+/// The error of each rank, or "".
 template <class Work>
 std::vector<std::string> errors_of(int ranks, const Work& work, std::chrono::milliseconds most = timeout) {
     std::vector<std::string> errors(static_cast<std::size_t>(ranks));
@@ -156,7 +156,8 @@ TEST(Worker, ANeighbourThatHaltsIsNamed) {
     EXPECT_THAT(errors, testing::Each(HasSubstr("halted: after round 1 a parameter is not finite")));
 }
 
-// Workers 0 and 1 meet, 2 and 3 meet. Worker 3 fails: 2 gets one line that names it, the others go on.
+// Workers 0 and 1 meet, 2 and 3 meet. Worker 3 fails: 2 gets one line that names it, the others
+// continue.
 TEST(Worker, OneThatFailsEndsThoseThatNeedItAlone) {
     std::atomic<int> ended{0};
     const auto errors = errors_of(4, [&](Peers& peers) {
@@ -178,9 +179,9 @@ TEST(Worker, OneThatFailsEndsThoseThatNeedItAlone) {
     EXPECT_THAT(errors[2], HasSubstr("out of memory"));
 }
 
-// On a ring what a worker does reaches one worker further each round. So while worker 0 does not begin its
-// first, those at a distance of k end k-1 rounds, and the one across 50, without anybody waiting for
-// anybody else.
+// On a ring the effect of a worker travels one worker further each round. So while worker 0 does
+// not begin its first round, those at a distance of k end k-1 rounds, and the one across 50,
+// without waiting for any other.
 TEST(Worker, OneThatIsHeldBackHoldsBackItsLightConeAlone) {
     constexpr int workers = 102;
     constexpr int rounds = 50;
@@ -212,7 +213,7 @@ TEST(Worker, OneThatIsHeldBackHoldsBackItsLightConeAlone) {
 }
 
 TEST(Worker, OneThatIsAheadDoesNotTouchWhatOthersStillRead) {
-    // Worker 0 meets 1 in the first round and nobody afterwards; 1 takes its message late.
+    // Worker 0 meets 1 in the first round and no worker afterwards; 1 takes its message late.
     std::atomic<bool> far_ahead{false};
     std::atomic<float> seen{0.0F};
     distributed::run_peers(2, [&](Peers& peers) {
@@ -228,7 +229,8 @@ TEST(Worker, OneThatIsAheadDoesNotTouchWhatOthersStillRead) {
             far_ahead = true;
             return;
         }
-        // Plays a worker: the agreement, then its own y at once and the other's when it is far ahead.
+        // Acts as a worker: the agreement, then its own y at once and the other's when it is far
+        // ahead.
         const std::size_t record = 16 * sizeof(std::uint64_t);
         const auto agreement = peers.receive(distributed::Traffic::agreement, 0, 0, record);
         const auto copy = std::make_shared<std::vector<std::byte>>(agreement->wait(record),

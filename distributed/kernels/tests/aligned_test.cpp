@@ -1,4 +1,4 @@
-// Memory for passes: aligned, of any size, and what a vector of it does.
+// Tests memory for passes: its alignment at any size, and a vector in it.
 #include <truestep/distributed/aligned.hpp>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Counts of bits, and the codes in which they travel, beside their definitions.
+// Compares counts of bits, and the codes in which they travel, with their definitions.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-/// A bit more than the segment's on both sides, which has to stay.
+/// A segment with a bit beyond it on both sides, which must not change.
 struct Segment {
     Index begin;
     Index end;
@@ -36,7 +36,7 @@ struct Segment {
             result[i] |= mask.words()[i];
         return result;
     }
-    /// What stands there before it is decoded: the others' bits, and anything in words of its own.
+    /// The words before decoding: other segments' bits, and anything in the segment's own words.
     [[nodiscard]] Words before() const {
         Words result = others;
         for (Index word = begin / 64 + 1; word < (end - 1) / 64; ++word)
@@ -89,7 +89,8 @@ std::vector<std::uint8_t> bitmap_of(const Segment& segment) {
 
 class BitsTest : public EachVariant {
   protected:
-    /// Of many sizes, begins and densities: blocks, words and batches of blocks end everywhere.
+    /// Segments of many sizes, begins and densities: blocks, words and batches of blocks end
+    /// everywhere.
     template <class Check>
     static void each_segment(const Check& check) {
         std::mt19937_64 generator(11);
@@ -140,8 +141,8 @@ TEST_P(BitsTest, BitmapsGoThereAndBack) {
     });
 }
 
-/// Each byte of a code in turn, with each other value: what is taken is a code of k bits in order, and
-/// gives these; anything else is refused, and nothing beyond the segment's words is touched.
+/// Replaces each byte of a code by each other value. An accepted code gives k ascending bits;
+/// anything else is refused, and words beyond the segment's are never touched.
 TEST_P(BitsTest, TakesNoCodeOfOtherBits) {
     std::mt19937_64 generator(12);
     for (const auto& [density, lump] : {std::pair{0.006, 0}, {0.02, 0}, {0.1, 0}, {0.01, 70}, {0.04, 40}}) {
@@ -169,8 +170,8 @@ TEST_P(BitsTest, TakesNoCodeOfOtherBits) {
     }
 }
 
-/// Blocks that have more positions than most, in segments of several batches: 8, 16 and 32 are where the
-/// variants take another way.
+/// Blocks that have more positions than most, in segments of several batches: the variants change
+/// their method at 8, 16 and 32.
 TEST_P(BitsTest, LumpsGoThereAndBack) {
     std::mt19937_64 generator(14);
     for (const double density : {0.004, 0.02, 0.06, 0.11})
@@ -191,7 +192,7 @@ TEST_P(BitsTest, LumpsGoThereAndBack) {
         }
 }
 
-/// Damage anywhere in a long code is told as plain code tells it, byte by byte.
+/// All variants report damage anywhere in a long code as plain code does, byte by byte.
 TEST_P(BitsTest, DamageIsSeenAsByPlainCode) {
     const Variant here = GetParam();
     std::mt19937_64 generator(15);

@@ -18,8 +18,8 @@
 
 namespace truestep::distributed::host {
 
-/// Floats directly before a page that must not be touched: a kernel that reads or writes one too many dies,
-/// whichever instruction it does it with.
+/// Floats directly before a page that must not be touched: a kernel that reads or writes beyond
+/// them dies, whichever instruction it uses.
 class Guarded {
   public:
     explicit Guarded(Index size) : size_(size) {
@@ -54,7 +54,7 @@ class Guarded {
     float* data_ = nullptr;
 };
 
-/// What a test compares: a difference in any bit counts.
+/// The bits that a test compares: every bit counts.
 inline std::vector<std::uint32_t> bits(const float* values, Index size) {
     std::vector<std::uint32_t> result;
     for (Index i = 0; i < size; ++i)
@@ -68,8 +68,8 @@ inline std::vector<std::uint32_t> bits(const Guarded& values) {
     return bits(values.data(), values.size());
 }
 
-/// Half of them ordinary; among the others zeros of both signs, subnormals, few magnitudes many times,
-/// large ones.
+/// Half of the values are ordinary; the others are zeros of both signs, subnormals, a few
+/// magnitudes many times, and large ones.
 inline std::vector<float> values(std::mt19937_64& generator, Index size) {
     std::normal_distribution<float> normal(0.0F, 1.0F);
     const std::vector<float> special{0.0F,       0x1p-149F, 0x1.8p-140F, 0x1p-126F,       0x1.fffffep-127F,
@@ -120,7 +120,7 @@ inline Scalars scalars() {
     return s;
 }
 
-/// The test is run with each instruction set that the machine has.
+/// Runs the test with each instruction set that the machine has.
 class EachVariant : public ::testing::TestWithParam<Variant> {
   protected:
     void SetUp() override { use_variant(GetParam()); }

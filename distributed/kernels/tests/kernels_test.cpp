@@ -59,8 +59,8 @@ TEST(VariantTest, ThePlainOneIsEverywhereAndTheBestInUse) {
     EXPECT_THROW(use_variant(static_cast<Variant>(9)), std::invalid_argument);
 }
 
-/// What the kernel of the operating system says of this machine. A machine that loses its fastest kernels
-/// would test fewer, and pass.
+/// Compares with the instruction sets that the operating system reports. A machine that loses its
+/// fastest kernels would test fewer, and pass.
 TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
     std::ifstream file("/proc/cpuinfo");
     std::set<std::string> flags;
@@ -134,8 +134,8 @@ TEST_P(KernelTest, LocalPass) {
         });
 }
 
-/// The residual in the gradient's place: e stays, and a gradient that is refused is told before it is
-/// written over.
+/// The residual in the gradient's memory: e does not change, and a refused gradient is reported
+/// before it is overwritten.
 TEST_P(KernelTest, LocalPassOverTheGradient) {
     for_cases([](std::mt19937_64& generator, const Case& input) {
         const Scalars s = scalars();
@@ -200,7 +200,7 @@ TEST_P(KernelTest, LocalPassKeepsTheSignOfZero) {
     Guarded e(negative);
     const Guarded g(negative);
     Guarded none(0);
-    // (+0 + -0) + -0: the term of m that is not there decides.
+    // (+0 + -0) + -0: the term of the absent m decides the sign.
     local_pass(scalars(), 0, size, g.data(), e.data(), empty, none.data(), empty, none.data());
     EXPECT_EQ(bits(e), std::vector<std::uint32_t>(size, 0));
     Guarded below(negative);
@@ -211,7 +211,7 @@ TEST_P(KernelTest, LocalPassKeepsTheSignOfZero) {
 }
 
 TEST_P(KernelTest, LocalPassDoesNotContract) {
-    // Each product alone rounds; fused with the addition it would not.
+    // Each product is rounded by itself; fused with the addition it would not be.
     constexpr Index size = 64;
     Scalars s;
     s.b1 = 1.0F + 0x1p-12F;
@@ -313,7 +313,7 @@ TEST_P(KernelTest, UpdateTellsThatAParameterHasTurnedNonFinite) {
                     Guarded finite(std::vector<float>(static_cast<std::size_t>(size), 1.0F));
                     EXPECT_TRUE(update(s, 0, size, finite.data(), current, good.data()));
                 }
-    // Off the mask a decay beyond all sense does it, too.
+    // Off the mask an absurd decay overflows, too.
     for (const Index size : {1, 64, 100}) {
         Scalars s = scalars();
         s.decay = -0x1p100F;

@@ -10,7 +10,7 @@
 
 #include "kernel_support.hpp"
 
-// The passes of local.hpp beside their definition, coordinate by coordinate, in every bit.
+// Compares the passes of local.hpp with their definition, coordinate by coordinate, in every bit.
 
 namespace truestep::distributed::host {
 namespace {

@@ -48,7 +48,7 @@ TEST_P(KernelTest, Fold) {
         }
 }
 
-/// By its words: the nearer neighbour, and of two as near the even one.
+/// Rounds by definition: to the nearer neighbour, in a tie to the even one.
 float nearest_bf16(float c) {
     const auto below = std::bit_cast<float>(std::bit_cast<std::uint32_t>(c) & 0xffff'0000U);
     const auto above = std::bit_cast<float>(std::bit_cast<std::uint32_t>(below) + 0x1'0000U);
@@ -63,7 +63,8 @@ TEST_P(KernelTest, ToBf16AndTheFoldOfIt) {
     std::mt19937_64 generator(21);
     for (const Index size : sizes) {
         std::vector<float> c = values(generator, size);
-        // Ties to either side, subnormals, zeros of both signs, the greatest that does not overflow.
+        // Ties to either side, subnormals, zeros of both signs, the greatest that does not
+        // overflow.
         const std::vector<std::uint32_t> edges{0x3f80'8000, 0x3f81'8000, 0xbf80'8001, 0x0000'8000,
                                                0x8001'8000, 0x0000'0001, 0x8000'0000, 0x0000'0000,
                                                0x7f7f'7fff, 0x007f'c000};
@@ -106,14 +107,15 @@ TEST_P(KernelTest, ToBf16AndTheFoldOfIt) {
     }
 }
 
-/// By its words: of all finite numbers of E5M2 the nearest, of two as near the one whose last bit is 0.
+/// Rounds by definition: to the nearest of all finite E5M2 numbers, in a tie to the one whose last
+/// bit is 0.
 std::uint8_t nearest_e5m2(double scaled) {
     const auto value_of = [](int bits) {
         const int exponent = bits >> 2;
         return exponent == 0 ? std::ldexp(bits & 3, -16) : std::ldexp(4 + (bits & 3), exponent - 17);
     };
     constexpr int greatest = 0x7b;
-    const double magnitude = std::min(std::abs(scaled), 0x1p20); // or all are as far
+    const double magnitude = std::min(std::abs(scaled), 0x1p20); // beyond this all are equally far
     int nearest = 0;
     for (int bits = 1; bits <= greatest; ++bits) {
         const double to = std::abs(value_of(bits) - magnitude);
@@ -174,7 +176,7 @@ TEST_P(KernelTest, ToE5m2AndTheFoldOfIt) {
             }
         }
     }
-    // What is infinite stays so, or nobody would notice.
+    // Infinities must stay, or they would pass unnoticed.
     const element::E5m2Scale scale = element::e5m2_scale(127);
     std::vector<float> infinite{INFINITY, -INFINITY};
     std::vector<float> lost(2);

@@ -1,4 +1,4 @@
-// What a step in parts reads of a rank's state is what its pass over everything makes of it.
+// A step in parts reads the same values of a rank's state as its pass over everything makes.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -24,7 +24,7 @@ TEST_P(PartsTest, AddsInPlace) {
     EXPECT_EQ(bits(sum), bits(right));
 }
 
-/// The local pass over all, and then pieces of what it has packed.
+/// Runs the local pass over everything, then gathers pieces of what it has packed.
 TEST_P(PartsTest, GathersWhatTheLocalPassPacks) {
     std::mt19937_64 generator{12}; // NOLINT: the same numbers at each run
     for (const Index size : {Index{1}, Index{63}, Index{65}, Index{4097}, Index{10'000}})

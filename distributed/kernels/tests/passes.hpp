@@ -7,8 +7,8 @@
 
 #include "kernel_support.hpp"
 
-// What the tests of all kernels share. Every pass stands beside its definition, coordinate by coordinate
-// with the functions of element.hpp, in every bit.
+// Shared by the tests of all kernels. Each pass is compared with its definition, coordinate by
+// coordinate with the functions of element.hpp, in every bit.
 
 namespace truestep::distributed::host {
 

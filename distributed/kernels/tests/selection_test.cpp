@@ -13,7 +13,7 @@
 
 #include "kernel_support.hpp"
 
-// The selector beside a full sort.
+// Compares the selector with a full sort.
 
 namespace truestep::distributed::host {
 namespace {
@@ -115,7 +115,7 @@ class SelectorTest : public EachVariant {
         const Guarded payload(packed);
         const std::vector<Index> order = sorted(c, begin, end);
 
-        Mask others(size); // what is not the segment's has to stay
+        Mask others(size); // other segments' bits must not change
         for (Index i = 0; i < size; ++i)
             if ((i < begin || i >= end) && i % 3 == 0)
                 others.set(i);
@@ -181,8 +181,8 @@ TEST_P(SelectorTest, LargeSegments) {
     }
 }
 
-/// What the local pass has looked for on its way: segments of which it may not look for one, or whose words
-/// have others' coordinates, too, in passes cut in one place or another; and guesses that are good, or not.
+/// Tests selections that the local pass has begun: segments that it may not search, or whose words
+/// have other coordinates, too; passes with different cuts; good and bad guesses.
 class AheadTest : public SelectorTest {
   protected:
     static constexpr Index size = 30'050;

@@ -33,7 +33,8 @@ std::string what(const std::function<void()>& throws) {
     return "";
 }
 
-// Property 7 through messages: the reconstruction loss alone, and A finds the directions of most energy.
+// Property 7 through messages: with the reconstruction loss alone, A finds the directions of most
+// energy.
 TEST(MaplEnds, FindThePrincipalSubspace) {
     const Settings settings{.width = 6, .rank = 2, .vocabulary = 1};
     const Floats start = first_subspace(6, 2, 1);
@@ -191,7 +192,7 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
             receiver.backward(0, start);
             receiver.end_step();
         });
-    // A gradient of A that overflows: both keep what they had.
+    // A gradient of A that overflows: both sides keep their values.
     both(
         [&](Peers& peers) {
             Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
@@ -210,7 +211,7 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
         });
 }
 
-// What would be infinite in 16 bits is not sent, either way.
+// A value that would be infinite in 16 bits is not sent, either way.
 TEST(MaplEnds, WhatBf16DoesNotHoldIsRefused) {
     const Settings settings{.width = 2, .rank = 1, .vocabulary = 1, .payload = Payload::bf16};
     const Floats start{1.0F, 0.0F};
@@ -275,7 +276,7 @@ TEST(MaplEnds, ActivationsMayBeGivenAway) {
     EXPECT_EQ(run(true), run(false));
 }
 
-// What is expected is what is taken, with the same bits; what does not fit it is a line.
+// An expected message has the same bits; one that does not fit gives an error line.
 TEST(MaplEnds, MessagesMayBeExpected) {
     const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
     constexpr Index tokens = 40;
@@ -336,7 +337,7 @@ TEST(MaplEnds, MessagesMayBeExpected) {
     EXPECT_EQ(run(true), run(false));
 }
 
-// A state that is read from somewhere is looked at before the other side hears of it.
+// A state from outside is checked before the other side hears of it.
 TEST(MaplEnds, AStateThatCannotBeIsRefused) {
     const Settings settings{.width = 4, .rank = 2, .vocabulary = 9, .anchors = Anchors::fixed};
     const Floats start = first_subspace(4, 2, 1);

@@ -87,7 +87,7 @@ TEST_F(MaplCheckpoint, EachSideGetsWhatItHad) {
             EXPECT_TRUE(
                 alike(load(second, with_codewords, side, boundary), some_state(side, boundary, 11)));
     fs::remove(second / "boundary-1-receiver.safetensors");
-    EXPECT_EQ(latest(folder_, 2), first); // one that is not complete is passed over
+    EXPECT_EQ(latest(folder_, 2), first); // skips an incomplete one
     EXPECT_EQ(latest(folder_, 1), second);
 }
 
@@ -113,7 +113,8 @@ TEST_F(MaplCheckpoint, AnyDamagedByteIsNoticed) {
         std::string bad = good;
         bad[at] = static_cast<char>(bad[at] ^ 1);
         std::ofstream(file, std::ios::binary) << bad;
-        // A space of the header may become another character that JSON takes for one: then nothing is lost.
+        // A space of the header may become another character that JSON treats as one; then nothing
+        // is lost.
         bool same = false;
         const bool told = !refused([&] { same = alike(read(), some_state(Side::sender, 0, 7)); }).empty();
         EXPECT_TRUE(told || same) << "byte " << at;

@@ -1,4 +1,4 @@
-// Z as indices of codewords, beside the reference: to the bit.
+// Compares Z as indices of codewords with the reference, bit for bit.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,7 +23,7 @@ Settings quantized(const Quantization& of, Index rank) {
     return {.width = rank, .rank = rank, .vocabulary = 5, .quantization = of};
 }
 
-/// Multiples of `step`, so that ties are common, or of nearly nothing.
+/// Multiples of `step`, so that ties are common; `step` may be tiny.
 Floats drawn(std::size_t count, unsigned seed, float step) {
     std::mt19937_64 random(seed);
     Floats values(count);
@@ -69,8 +69,8 @@ void expect_the_references(const Settings& settings, const Floats& books, const 
     EXPECT_EQ(std::memcmp(learned.data(), taught.data(), taught.size() * sizeof(float)), 0);
 }
 
-// The product only looks for who might be the nearest: sizes at which its rounding is larger than what
-// decides, many that are the same, and numbers that are hardly any or nearly too large.
+// The product only finds candidates for the nearest. So this tries sizes at which its rounding
+// exceeds the differences, many equal values, and numbers that are nearly zero or nearly too large.
 TEST(MaplCodec, HasTheReferencesIndicesAndCodewords) {
     for (const Index rank : {1, 4, 24})
         for (const Quantization& of :
@@ -82,7 +82,7 @@ TEST(MaplCodec, HasTheReferencesIndicesAndCodewords) {
                 const auto size =
                     static_cast<std::size_t>(rank) * 141; // tokens: one stretch, and part of another
                 expect_the_references(settings, books_of(settings, step), drawn(size, 3, step));
-                // Far from all codewords: what tells them apart is in the last bits.
+                // Far from all codewords: they differ in the last bits.
                 Floats far = drawn(size, 4, step);
                 for (float& value : far)
                     value += 4096.0F * step;
@@ -111,7 +111,7 @@ TEST(MaplCodec, PackedIndicesComeBackInAsFewBytesAsTheyNeed) {
     EXPECT_EQ(three[1], std::byte{0b100'0});
 }
 
-/// What a side's start is refused with, where both were told these.
+/// The error with which a side's start is refused, if both sides got these states.
 std::string told(const Settings& settings, const EndState& sends, const EndState& receives) {
     std::string lines[2];
     distributed::run_peers(2, [&](Peers& peers) {

@@ -1,4 +1,4 @@
-// The seam to the library of products, whichever it is.
+// Tests the interface to the library of products, whichever it is.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace truestep::distributed::mapl {
 namespace {
 
-/// Of few bits: whatever the order, every sum of them is exact.
+/// Numbers of few bits: every sum of them is exact in any order.
 Floats few_bits(std::size_t count, unsigned seed) {
     Floats values(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -74,7 +74,7 @@ class Placed {
     std::size_t place_;
 };
 
-// What a replay needs: nothing but the shape and the values says what comes out.
+// A replay needs this: the result depends only on the shape and the values.
 TEST(MaplProducts, HaveTheSameBitsWhereverTheValuesStand) {
     const auto rounded = [](std::size_t count) {
         Floats values(count);
@@ -103,7 +103,7 @@ TEST(MaplProducts, HaveTheSameBitsWhereverTheValuesStand) {
     }
 }
 
-// The ends look at what was compressed alone. A has zeros wherever it can.
+// The ends check only the compressed values. A has zeros wherever possible.
 TEST(MaplPasses, WhatIsNotFiniteLeavesNothingOfItsRowFinite) {
     for (const std::size_t rank : {1U, 3U, 40U}) {
         constexpr std::size_t width = 67;
@@ -142,7 +142,7 @@ TEST(MaplPasses, SeeEveryValueThatIsNotFinite) {
         }
 }
 
-// In blocks of rows, in another place or its own: Q and Z of the plain formula.
+// In blocks of rows, in place or not: Q and Z of the plain formula.
 TEST(MaplPasses, CompressInOnePassWhatThePlainFormulaCompresses) {
     constexpr std::size_t width = 12;
     constexpr std::size_t rank = 3;
@@ -186,14 +186,14 @@ TEST(MaplPayload, RoundsToTheNearestOfTwoTheEvenOne) {
     };
     for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
         const std::uint32_t bits = upper << 16U;
-        if ((upper & 0x7f80U) == 0x7f80U) { // no number
+        if ((upper & 0x7f80U) == 0x7f80U) { // not a number
             Floats value{std::bit_cast<float>(bits)};
             EXPECT_FALSE(round_to_payload(Payload::bf16, value));
             continue;
         }
         ASSERT_EQ(sent(bits), bits);
         ASSERT_EQ(sent(bits + 0x7fffU), bits);
-        if ((upper & 0x7fffU) == 0x7f7fU) // the greatest: from the middle on nothing travels
+        if ((upper & 0x7fffU) == 0x7f7fU) // the greatest: beyond the middle nothing travels
             continue;
         ASSERT_EQ(sent(bits + 0x8000U), upper % 2 == 0 ? bits : bits + 0x10000U);
         ASSERT_EQ(sent(bits + 0x8001U), bits + 0x10000U);

@@ -1,4 +1,4 @@
-// Copies of a boundary beside each other: one A, by the mean of their gradients.
+// Copies of a boundary that share one A, by the mean of their gradients.
 #include <array>
 #include <cmath>
 #include <functional>
@@ -56,7 +56,7 @@ TEST(MaplReplicas, TheMeanIsAddedInRankOrderAndToldToTheByte) {
             EXPECT_EQ(means[0][i], ((a[i] + b[i]) + c[i]) / 3.0F);
         EXPECT_EQ(means[1], means[0]);
         EXPECT_EQ(means[2], means[0]);
-        // Each value once to whom it belongs, from all but that one, and its mean once to each of the
+        // Each value goes once to its owner, from all others, and its mean once to each of the
         // others.
         EXPECT_EQ(bytes[0] + bytes[1] + bytes[2], 2 * (copies - 1) * 4 * size);
     }

@@ -1,6 +1,6 @@
-// Any text as the manifest of a checkpoint: it is refused with truestep::Error in one line, or it is
-// written back the same. A checksum that has to fit would keep almost every input out, so each is tried
-// once more with the right one.
+// Reads any text as the manifest of a checkpoint: it is refused with truestep::Error in one line,
+// or written back the same. Requiring a fitting checksum would exclude almost every input, so each
+// is tried once more with the right one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text(data, data + size);
     read(text, model_size);
 
-    // Deep nesting is the reader's to withstand; here it would break the dump.
+    // The reader must withstand deep nesting; here it would break the dump.
     bool deep = false;
     const auto watch = [&](int depth, ordered_json::parse_event_t, const ordered_json&) {
         deep = deep || depth > 50;

@@ -1,5 +1,5 @@
-// What a step asks the system's memory for, once two have been taken: nothing, whatever its gradient comes
-// in. A program of its own, for it replaces the global operator new.
+// From its third step on an optimizer allocates no memory, in whatever form its gradient comes.
+// This is a separate program, because it replaces the global operator new.
 #include <algorithm>
 #include <barrier>
 #include <cstdint>
@@ -56,7 +56,7 @@ problem::Layout model_of(const Path& path) {
                             {"head", 9'001, false}});
 }
 
-/// One rank, with gradients that are there before anything is counted.
+/// One rank, with gradients that exist before the counting begins.
 class CountedRank {
   public:
     CountedRank(const Path& path, Communicator& inner)
@@ -119,14 +119,14 @@ class CountedRank {
     AlignedFloats next_;
     std::vector<float> gradients_;
     bool spoilt_ = false;
-    CountingCommunicator bytes_; ///< for statistics alone
+    CountingCommunicator bytes_; ///< only for statistics
     std::unique_ptr<Scape> optimizer_;
 };
 
 constexpr Index uncounted = 2;
 constexpr Index steps = 8;
 
-/// Of all ranks, from the third step on.
+/// The allocations of all ranks, from the third step on.
 Allocations after_two_steps(const Path& path) {
     Allocations found;
     std::barrier<> all(path.workers);
@@ -188,8 +188,8 @@ std::vector<Path> paths() {
 INSTANTIATE_TEST_SUITE_P(Paths, AllocationTest, ::testing::ValuesIn(paths()),
                          [](const auto& tested) { return tested.param.name; });
 
-/// A step that one rank refuses: its message is made on each, and nothing else; and the next step is as
-/// any.
+/// A step that one rank refuses: each rank allocates only its message; the next step is like any
+/// other.
 TEST(AllocationTest, OfARefusedStepTheMessageAlone) {
     for (const Comes comes : {Comes::at_once, Comes::to_be_used_up}) {
         const Path path{.name = "refused", .comes = comes};

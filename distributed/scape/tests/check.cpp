@@ -41,7 +41,7 @@ Coordinates to_coordinates(const Mask& mask) {
     return coordinates;
 }
 
-/// This rank's vector beside all others', on every rank.
+/// All ranks' vectors, on every rank.
 PerRank<float> gather(Communicator& communicator, std::span<const float> mine) {
     const auto ranks = static_cast<std::size_t>(communicator.size());
     std::vector<float> all(mine.size() * ranks);
@@ -53,7 +53,7 @@ PerRank<float> gather(Communicator& communicator, std::span<const float> mine) {
     return result;
 }
 
-/// A number that stands for bits.
+/// A number that represents bits.
 class Digest {
   public:
     void add(std::uint64_t bits) {
@@ -75,11 +75,12 @@ class Driver {
   public:
     virtual ~Driver() = default;
     virtual void step(const std::vector<float>& gradient, double learning_rate) = 0;
-    /// The state after the last step, with all ranks' residuals; the coming mask is left out. On all ranks.
+    /// The state after the last step, with all ranks' residuals, without the coming mask. All ranks
+    /// call it.
     virtual StepResults<float> results() = 0;
-    /// Waits for it.
+    /// The coming mask; waits for it.
     virtual Coordinates coming() = 0;
-    /// Of everything that must be the same on all ranks.
+    /// A digest of everything that must be the same on all ranks.
     virtual std::uint64_t replica() = 0;
 };
 
@@ -194,8 +195,8 @@ std::vector<float> make_gradient(const CheckSetting& setting, int rank, Index st
     return gradient;
 }
 
-/// Writes steps one behind: the mask that a step made is the one that the next step is seen to use, so that
-/// looking at it does not make the implementation wait for it.
+/// Writes steps one behind: the mask that a step made is read when the next step uses it, so that
+/// the implementation need not wait for it.
 class LateWriter {
   public:
     LateWriter(const std::filesystem::path& path, const TraceHead& head) : writer_(path, head, false) {}
@@ -266,7 +267,8 @@ CheckOutcome check_sharded(const CheckSetting& setting, Communicator& communicat
     CheckOutcome outcome = run_and_record(setting, communicator, trace);
     if (communicator.rank() == 0) {
         verify::VerifyOptions options;
-        // A bound on a free run grows with every step until it proves nothing; one step's does not.
+        // The bound of a free run grows with every step until it proves nothing; one step's does
+        // not.
         options.from =
             setting.reduction == Reduction::ordered ? verify::From::start : verify::From::recorded;
         options.level = verify::parse_trace_level(std::string(level(setting.reduction)));

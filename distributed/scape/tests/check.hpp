@@ -18,7 +18,7 @@ using problem::DataClass;
 using problem::gradient_value;
 using problem::initial_parameter;
 
-/// One run of the sharded implementation beside the reference.
+/// One run of the sharded implementation, compared with the reference.
 struct CheckSetting {
     problem::Problem problem;
     problem::PartitionRule partition = problem::PartitionRule::by_shard;
@@ -29,7 +29,7 @@ struct CheckSetting {
     std::uint64_t seed = 1;
     DataClass data = DataClass::normal;
     int threads = 1;         ///< of the host backend
-    Index largest_piece = 0; ///< of what is received; 0: the implementation's own choice
+    Index largest_piece = 0; ///< of the received values; 0: the implementation's own choice
 };
 
 struct CheckOutcome {
@@ -44,14 +44,14 @@ struct CheckOutcome {
     }
 };
 
-/// Runs the implementation on this rank, and with the other ranks' help writes the whole run as a trace. To
-/// be called on all ranks; rank 0 writes. Returns the first replica that drifted, or "", the same on all
-/// ranks.
+/// Runs the implementation on this rank, and writes the whole run as a trace with the other ranks'
+/// help. All ranks call it; rank 0 writes. Returns the first replica that drifted, or "", the same
+/// on all ranks.
 [[nodiscard]] CheckOutcome run_and_record(const CheckSetting& setting, Communicator& communicator,
                                           const std::filesystem::path& trace);
 
-/// Runs, records and verifies at the level that the reduction claims: free-running at EXACT, step by step
-/// at REL. To be called on all ranks; only rank 0's outcome has a verdict.
+/// Runs, records and verifies at the level that the reduction claims: free-running at EXACT, step
+/// by step at REL. All ranks call it; only rank 0's outcome has a verdict.
 [[nodiscard]] CheckOutcome check_sharded(const CheckSetting& setting, Communicator& communicator,
                                          const std::filesystem::path& trace);
 

@@ -69,7 +69,7 @@ void expect_same(const RankState& a, const RankState& b) {
     }
 }
 
-/// A folder of its own for each test, gone afterwards.
+/// A separate folder for each test, removed afterwards.
 class Checkpoint : public testing::Test {
   protected:
     void SetUp() override {
@@ -122,7 +122,7 @@ TEST_F(Checkpoint, ContinuingEqualsNeverHavingStoppedAtEveryStep) {
             run_ranks(3, [&](Communicator& communicator) {
                 const auto through = make_optimizer(model(), settings(partition), communicator, initial());
                 take_steps(*through, communicator.rank(), 1, 8);
-                // Begun elsewhere, so that nothing is right before the restore.
+                // Starts from other values, so that nothing is right before the restore.
                 const std::vector<float> elsewhere(static_cast<std::size_t>(model().size()), 7.0F);
                 const auto restored = make_optimizer(model(), settings(partition), communicator, elsewhere);
                 restore_checkpoint(*restored, communicator, saved);
@@ -250,7 +250,7 @@ TEST_F(Checkpoint, DamageOfAnyKindIsRefusedAndChangesNothing) {
                            }),
                    "manifest");
     expect_refused(damaged("swapped",
-                           [&](const fs::path& p) { // both files are whole, but not where they belong
+                           [&](const fs::path& p) { // both files are complete, but in each other's place
                                fs::rename(p / "rank-0000.safetensors", p / "aside");
                                fs::rename(p / file, p / "rank-0000.safetensors");
                                fs::rename(p / "aside", p / file);
@@ -280,7 +280,7 @@ TEST(Manifest, WhatIsWrittenIsReadBackTheSame) {
 }
 
 TEST(Manifest, OnlyWholeNumbersAreReadAsNumbers) {
-    // Whoever forges the number may forge the checksum too.
+    // Someone who forges the number may forge the checksum too.
     const auto forged = [](const std::string& pointer, const nlohmann::ordered_json& value) {
         auto json = nlohmann::ordered_json::parse(manifest_text(good_manifest, "a model"));
         json.erase("checksum");

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// What a program asks the system's memory for: that of C++ (operator new) and that of aligned vectors
-// (posix_memalign). A program that is linked with this has them replaced.
+// Counts a program's allocations: of C++ (operator new) and of aligned vectors (posix_memalign). A
+// program that is linked with this has them replaced.
 
 namespace truestep::distributed::scape {
 
@@ -12,9 +12,9 @@ struct Allocations {
     std::size_t largest = 0; ///< bytes
 };
 
-/// By all threads, from here on.
+/// Starts counting, over all threads.
 void count_allocations();
-/// Since then; nothing is counted any more.
+/// Stops counting and returns the result.
 [[nodiscard]] Allocations counted_allocations();
 
 } // namespace truestep::distributed::scape

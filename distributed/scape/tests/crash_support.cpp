@@ -12,7 +12,7 @@ namespace truestep::distributed::scape::crash {
 namespace {
 
 constexpr double learning_rate = 0.01;
-constexpr int readers = 1; // or threads would wait for one another tens of thousands of times
+constexpr int readers = 1; // otherwise threads would wait for one another tens of thousands of times
 constexpr std::uint64_t seed = 11;
 
 std::vector<float> gradient(int run, int rank, Index step) {
@@ -81,7 +81,7 @@ std::unique_ptr<Files> write(const State& begin, const std::vector<Save>& saves,
 
 namespace {
 
-/// What a cut leaves of a run: how many operations of each rank.
+/// A cut of a run: the number of operations of each rank.
 using Counts = std::vector<std::size_t>;
 
 bool is_possible(const std::vector<std::vector<const Operation*>>& ranks, const Counts& counts) {
@@ -90,7 +90,7 @@ bool is_possible(const std::vector<std::vector<const Operation*>>& ranks, const 
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         if (counts[rank] > 0)
             furthest = std::max(furthest, ranks[rank][counts[rank] - 1]->meetings);
-        // Before its next operation it may have come to the meeting that precedes it.
+        // Before its next operation it may have reached the meeting that precedes it.
         if (counts[rank] < ranks[rank].size())
             first_to_come = std::min(first_to_come, ranks[rank][counts[rank]]->meetings);
     }
@@ -134,7 +134,7 @@ std::vector<Cut> cuts(const Files& files) {
             made.ended_at += (rank == 0 ? "" : ", ") + next_of(ranks[rank], counts[rank]);
         result.push_back(std::move(made));
     };
-    // Each rank's count from 0 to all, the last rank's fastest; what is not possible is left out.
+    // Each rank's count runs from 0 to all, the last rank's fastest; impossible ones are skipped.
     Counts counts(ranks.size(), 0);
     while (true) {
         if (is_possible(ranks, counts))
@@ -169,7 +169,7 @@ void Reader::read(const std::vector<Tree>& trees) {
     if (fresh.empty())
         return;
     std::vector<std::unique_ptr<Files>> disks;
-    std::vector<bool> goes_on; // where other names are there than ever before
+    std::vector<bool> goes_on; // where names appear that were never seen before
     for (const Tree* tree : fresh) {
         disks.push_back(std::make_unique<Files>(State(*tree)));
         std::string all;
@@ -193,7 +193,7 @@ void Reader::read(const std::vector<Tree>& trees) {
                     if (!verdict.found)
                         verdict.error = "a state that no checkpoint holds";
                 }
-                // Whatever was left over, the run goes on from here, saves, and finds what it saved.
+                // The run continues from whatever was left, saves, and finds what it saved.
                 if (goes_on[i]) {
                     take_steps(*optimizer, 0, communicator.rank(), optimizer->steps() + 1);
                     const auto next = save_checkpoint(*optimizer, communicator, folder, *view);

@@ -12,7 +12,7 @@
 
 #include "memory_files.hpp"
 
-/// Writers of checkpoints ended at each of their operations, and what is found afterwards by the code that
+/// Ends writers of checkpoints at each of their operations, and reads the result by the code that
 /// users call.
 namespace truestep::distributed::scape::crash {
 
@@ -23,10 +23,10 @@ using storage::memory::Operation;
 using storage::memory::State;
 using storage::memory::Tree;
 
-inline const std::string above = "/home/new"; // which only /home is there of
+inline const std::string above = "/home/new"; // of which only /home exists
 inline const std::string folder = above + "/checkpoints";
 
-/// A checkpoint: of which run (runs go different ways), by how many ranks, after which step.
+/// A checkpoint: its run (runs differ), its number of ranks, its step.
 struct Save {
     int run = 0;
     int workers = 1;
@@ -35,7 +35,7 @@ struct Save {
     auto operator<=>(const Save&) const = default;
 };
 
-/// What a rank writes through, in place of its own view: a mistake, say. The view outlives it.
+/// A file system between a rank and its view, for example with a known bug. The view outlives it.
 using Layer = std::function<std::unique_ptr<FileSystem>(FileSystem&)>;
 
 [[nodiscard]] const Layout& model();
@@ -44,46 +44,46 @@ using Layer = std::function<std::unique_ptr<FileSystem>(FileSystem&)>;
 /// Steps of a run up to this one.
 void take_steps(Optimizer& optimizer, int run, int rank, Index last);
 
-/// One process of `workers` ranks that starts a run from nothing on these files, and saves some of its
+/// One process of `workers` ranks that starts a new run on these files, and saves some of its
 /// steps.
 [[nodiscard]] std::unique_ptr<Files> write(const State& begin, const std::vector<Save>& saves,
                                            const Layer& layer = {}, std::size_t largest_write = SIZE_MAX);
 
-/// A state that all ranks' operations, each up to some one, may have led to: a rank comes past a meeting
-/// only if all have come to it.
+/// A state that may result from the first operations of all ranks, each up to some point: a rank
+/// passes a meeting only if all have reached it.
 struct Cut {
     State state;
     std::string ended_at;     ///< the next operation of each rank
-    std::size_t begun = 0;    ///< of the saves, how many any rank has begun
+    std::size_t begun = 0;    ///< how many of the saves any rank has begun
     std::size_t reported = 0; ///< and how many were reported as done on any
 };
 [[nodiscard]] std::vector<Cut> cuts(const Files& files);
 
-/// Reads what is left with all that a user calls, on one rank, and goes on from there: once for all trees
-/// of the same names.
+/// Reads a tree with all the functions that a user calls, on one rank, and continues from there,
+/// once for all trees with the same names.
 class Reader {
   public:
     struct Verdict {
-        std::optional<Save> found; ///< whole, and nothing of another
-        std::string error;         ///< empty where something was found, or there is no checkpoint
+        std::optional<Save> found; ///< complete, and unmixed
+        std::string error;         ///< empty if one was found, or there is no checkpoint
     };
 
-    /// `known`: all checkpoints that may be found.
+    /// `known` are all checkpoints that may be found.
     explicit Reader(const std::vector<Save>& known);
 
     void read(const std::vector<Tree>& trees);
-    /// Of a tree that was read.
+    /// The verdict on a tree that was read.
     [[nodiscard]] const Verdict& verdict(const Tree& tree) const { return verdicts_.at(tree); }
     [[nodiscard]] std::size_t trees() const { return verdicts_.size(); }
 
   private:
     std::map<Save, std::optional<RankState>> expected_;
     std::map<Tree, Verdict> verdicts_;
-    std::set<std::string> names_; ///< of trees that were gone on from
+    std::set<std::string> names_; ///< of trees from which it has continued
 };
 
-/// What came before a writer: checkpoints that were begun, in their order, and how many of these have to be
-/// there for what was reported as done.
+/// The past of a writer: the checkpoints that were begun, in order, and how many of these must
+/// exist because they were reported as done.
 struct History {
     std::vector<Save> begun;
     std::size_t reported = 0;
@@ -92,7 +92,7 @@ struct History {
 struct Tally {
     std::size_t cuts = 0;
     std::size_t outcomes = 0;
-    std::string finding; ///< the first: where it was ended, and what was found; empty if all is well
+    std::string finding; ///< the first: where the writer ended, and what was found; empty if all is well
 };
 
 /// Ends the writer at every cut, and the machine with it.

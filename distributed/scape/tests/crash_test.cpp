@@ -1,5 +1,6 @@
-// Writers of checkpoints ended at every operation, with what a power failure may leave of what was not
-// synced: the last checkpoint that was reported as done, or one that was begun after it, is found whole.
+// Ends writers of checkpoints at every operation, with what a power failure may leave of unsynced
+// data: the last checkpoint that was reported as done, or one that was begun after it, is found
+// complete.
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 
 const Tree nothing{{"/home", std::nullopt}};
 
-/// A run, then another from the beginning that replaces its last checkpoint, by another number of ranks.
+/// A run, then another from the beginning that replaces its last checkpoint, with another number of
+/// ranks.
 const std::vector<Save> first_run{{1, 2, 1}, {1, 2, 2}};
 const std::vector<Save> second_run{{2, 3, 2}};
 /// Each replaces the one before.
@@ -37,8 +39,8 @@ Tally two_runs(Reader& reader, const std::vector<Save>& first, const std::vector
     return tally;
 }
 
-/// A process is killed while it replaces a checkpoint; another replaces it again, and then the machine
-/// fails.
+/// A process is killed while it replaces a checkpoint; another replaces it again, and then the
+/// machine fails.
 Tally killed_before(Reader& reader, const Layer& layer = {}) {
     Tally tally;
     const auto old = write(State(nothing), {replaced[0]}, layer);
@@ -98,7 +100,7 @@ TEST(Crash, EveryPlantedMistakeIsFound) {
     }
 }
 
-/// An operation that fails is told on all ranks, and costs nothing that was there.
+/// A failing operation is reported on all ranks, and nothing existing is lost.
 TEST(Crash, AnOperationThatFailsIsToldOnAllRanks) {
     const auto begin = write(State(nothing), {{1, 2, 1}});
     for (const int failing_rank : {0, 1}) {
@@ -144,7 +146,7 @@ TEST(Crash, AnOperationThatFailsIsToldOnAllRanks) {
             });
         }
         EXPECT_GE(told, failing_rank == 0 ? 15 : 8);
-        // Those that remove what was replaced, and the one that does not come.
+        // The removals of what was replaced, and the operation that never comes.
         EXPECT_LE(unnoticed, failing_rank == 0 ? 8 : 1);
     }
 }

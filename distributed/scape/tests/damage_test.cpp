@@ -1,6 +1,6 @@
-// A checkpoint with a byte changed at any place, cut short at any length, or longer; and whatever else may
-// lie in a folder of checkpoints. It is refused on all ranks in one line that names the file, or it is the
-// checkpoint that it says it is.
+// Damages a checkpoint: a byte changed at any place, cut short at any length, or longer; also other
+// things in a folder of checkpoints. It is refused on all ranks in one line that names the file, or
+// it is the checkpoint that it claims to be.
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ struct Damage {
     std::function<void(std::string&)> change;
 };
 
-/// Restores each, on ranks with a mask in flight. Every one has to be refused, and none may change
-/// anything.
+/// Restores each damaged checkpoint, on ranks with a mask in flight. All must be refused, without
+/// any change.
 void expect_all_refused(const std::vector<Damage>& damages) {
     run_ranks(ranks, [&](Communicator& communicator) {
         const auto optimizer = new_optimizer(communicator);
@@ -109,7 +109,7 @@ TEST(DamagedFiles, ThreeFilesAreAllThereIs) {
     EXPECT_EQ(files_of_a_checkpoint().size(), 3U);
 }
 
-/// What latest_checkpoint finds is restored, and then it is this step of this run; or refused with this
+/// Restores what latest_checkpoint finds: it must be this step of this run, or be refused with this
 /// text.
 void expect_found(const Tree& tree, const Save& save) {
     Reader reader({save});
@@ -125,7 +125,7 @@ void expect_refused(const Tree& tree, const std::string& text) {
     EXPECT_NE(reader.verdict(tree).error.find(text), std::string::npos) << reader.verdict(tree).error;
 }
 
-/// All of one folder, under another name.
+/// Copies a whole folder under another name.
 void copy(Tree& to, const std::string& place, const Tree& from, const std::string& source) {
     for (const auto& [path, contents] : from)
         if (path.starts_with(source))
@@ -136,7 +136,7 @@ TEST(LeftOver, WhatHasNoCheckpointsNameIsPassedOver) {
     Tree tree = intact();
     const Tree other = written({{4, 3, 9}});
     const std::string ninth = folder + "/step-0000000009";
-    copy(tree, ninth + ".partial", other, ninth); // whole, but never given its name
+    copy(tree, ninth + ".partial", other, ninth); // complete, but never renamed
     copy(tree, folder + "/step-backup", other, ninth);
     copy(tree, folder + "/step-9", other, ninth);
     copy(tree, folder + "/step-00000000009", other, ninth);
@@ -202,7 +202,7 @@ TEST(LeftOver, AFolderThatHasAnotherStepsNameIsRefused) {
     expect_refused(tree, folder + "/step-0000000005: its manifest is of step 1");
     tree = intact();
     copy(tree, folder + "/best", intact(), first_step);
-    run_ranks(ranks, [&](Communicator& communicator) { // under a name of the user's it may be what it is
+    run_ranks(ranks, [&](Communicator& communicator) { // under a name that the user chose it is accepted
         Files files((State(tree)));
         const auto optimizer = new_optimizer(communicator);
         restore_checkpoint(*optimizer, communicator, folder + "/best/", *files.rank(0));
@@ -212,7 +212,7 @@ TEST(LeftOver, AFolderThatHasAnotherStepsNameIsRefused) {
 
 TEST(LeftOver, RanksThatReadDifferentCheckpointsAreTold) {
     const Tree other = written({{4, ranks, 2}});
-    run_ranks(ranks, [&](Communicator& communicator) { // a folder of its own for each
+    run_ranks(ranks, [&](Communicator& communicator) { // a separate folder for each
         Files files(State(communicator.rank() == 0 ? intact() : other));
         const auto optimizer = new_optimizer(communicator);
         try {

@@ -1,5 +1,5 @@
-// A real process that saves checkpoints on the real disk and ends in place of its nth operation there, for
-// every n: what it leaves is what it has reported, or the next, and whole.
+// A real process saves checkpoints on the real disk and ends in place of its nth operation there,
+// for every n: it leaves the last reported checkpoint or the next, complete.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -21,14 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What each child saves, one after the other; the last takes the place of the one
-/// before.
+/// The steps that each child saves, one after the other; the last replaces the one before.
 const std::vector<Index> saved_steps{1, 2, 2};
-constexpr int ended = 3; // the status of a child that was
+constexpr int ended = 3; // the status of a child that was ended
 constexpr int run = 1;
 
-/// Saves on the disk, and ends this process in place of its nth operation there: of a write half is done.
-/// Says how many checkpoints were reported as done before that.
+/// Saves on the disk, and ends this process in place of its nth operation there; a write is half
+/// done. `reported` counts the checkpoints that were reported as done before.
 [[noreturn]] void end_at(int last, int workers, const fs::path& place, int& reported) {
     std::atomic<int> count{0};
     run_ranks(workers, [&](Communicator& communicator) {
@@ -53,7 +52,7 @@ constexpr int run = 1;
     _exit(0);
 }
 
-/// A folder of its own for each test, gone afterwards.
+/// A separate folder for each test, removed afterwards.
 class EndedProcess : public testing::TestWithParam<int> {
   protected:
     void SetUp() override {

@@ -1,5 +1,5 @@
-// What the sharded implementation sends, and when: traffic (property 9, section 4's figures) and the mask
-// on its way.
+// When the sharded implementation sends how much: traffic (property 9, section 4's figures) and the
+// mask on its way.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -116,7 +116,7 @@ TEST(Statistics, TellHowManyCoordinatesTheMaskKeptAndTheNormBeforeClipping) {
     });
 }
 
-/// What a disturbed communicator must not change.
+/// The parameters after some steps, which a disturbed communicator must not change.
 std::vector<float> parameters_after(const CheckSetting& setting, Index steps,
                                     const Disturbance& disturbance) {
     std::vector<float> result;
@@ -148,8 +148,8 @@ TEST(DelayedMask, LateOvertakenOrHeldBackItChangesNoBit) {
         EXPECT_EQ(parameters_after(setting, 6, disturbance), undisturbed);
 }
 
-/// Counts the masks that have been started, and those that somebody has waited for: no other way to have
-/// one is there.
+/// Counts the masks that have been started, and those that have been waited for, which is the only
+/// way to get one.
 class MaskWatch final : public Communicator {
   public:
     explicit MaskWatch(Communicator& inner) : inner_(inner) {}

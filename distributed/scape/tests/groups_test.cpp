@@ -1,4 +1,4 @@
-// Ranks in groups (section 32), beside the reference, and what they send.
+// Tests ranks in groups (section 32) against the reference, and what they send.
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(All, GroupsOfRanks,
                          testing::Values(Groups{2, 2}, Groups{3, 2, 1}, Groups{1, 5}, Groups{1, 1, 1},
                                          Groups{5}, Groups{2, 2, 2, 2, 1}));
 
-/// A step's bits of w, on all ranks the same.
+/// The bits of w after some steps, the same on all ranks.
 std::vector<float> parameters_after(const Groups& groups, int workers, Index steps) {
     const auto setting = make_setting(workers, 0.3, PartitionRule::by_shard, in_groups(groups));
     std::vector<float> parameters;
@@ -85,7 +85,7 @@ TEST(GroupsTest, OneGroupAndGroupsOfOneAreSectionFourAndOthersAreNot) {
     EXPECT_NE(parameters_after({3, 2}, 5, 4), flat);
 }
 
-/// Section 32's bytes, of equal groups: n ranks in each of G.
+/// Section 32's bytes for equal groups: n ranks in each of G.
 TEST(GroupsTest, SendTheBytesOfSection32InFewMessages) {
     constexpr std::uint64_t n = 4;
     constexpr std::uint64_t G = 3;
@@ -106,7 +106,7 @@ TEST(GroupsTest, SendTheBytesOfSection32InFewMessages) {
                     return counting.messages()[static_cast<std::size_t>(traffic)];
                 };
                 const auto me = static_cast<std::uint64_t>(inner.rank());
-                // Owner and handler of itself, or not.
+                // Owner and handler of its own values, or not.
                 const std::uint64_t across = me / n * n + me * n / P == me ? G - 1 : G;
                 const std::uint64_t value = payload == Payload::bf16 ? 2 : 4;
                 EXPECT_EQ(counting.bytes(Traffic::payload), value * (k - k / n) + 4 * across * k / P);
@@ -124,8 +124,8 @@ TEST(GroupsTest, SendTheBytesOfSection32InFewMessages) {
     }
 }
 
-/// The second hop is on its way when the step returns: nobody has to wait for another's step to see the
-/// mask.
+/// The second hop is on its way when the step returns, so a rank sees the mask without another
+/// rank's next step.
 TEST(GroupsTest, TheComingMaskIsThereWithoutAnotherStepOfTheOthers) {
     const auto setting = make_setting(6, 0.1, PartitionRule::by_shard, in_groups({3, 2, 1}));
     run_ranks(6, [&](Communicator& inner) {
@@ -147,7 +147,7 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
             [&] { Rank rank(inner, setting); },
             ThrowsMessage<Error>("groups is 2,1; a reduction by the library adds in an order of its "
                                  "own: set reduction to ordered, or leave groups out"));
-        // Ranks that do not have the same groups: nobody begins.
+        // Ranks with different groups: none begins.
         setting.reduction = Reduction::ordered;
         if (inner.rank() == 1)
             setting.problem.settings.groups = {1, 2};
@@ -155,7 +155,7 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
             [&] { Rank rank(inner, setting); },
             ThrowsMessage<Error>("rank 1 was given another problem than rank 0: groups is 1,2 where rank 0 "
                                  "has 2,1; give all ranks the same"));
-        // What has no effect is no difference: norm, where nothing is clipped.
+        // Settings without effect are no difference: norm, where nothing is clipped.
         setting.problem.settings.groups = {2, 1};
         if (inner.rank() == 1) {
             setting.problem.settings.norm = problem::NormVersion::ascending;

@@ -1,5 +1,5 @@
-// The host's backend beside what its calls are said to do, where whole runs would not reach: masks that
-// move far.
+// Tests the host's backend against its documented calls, where whole runs would not reach: masks
+// that move far.
 #include <truestep/distributed/scape/host_backend.hpp>
 
 #include <map>
@@ -82,8 +82,7 @@ TEST(HostBackend, MovesTheMomentBetweenAnyTwoMasks) {
         }
 }
 
-/// A step finds the room that the one before had; one that needs less than half of it leaves no more
-/// behind.
+/// A step reuses the room of the one before; one that needs less than half of it frees the surplus.
 TEST(Rooms, AreKeptUntilTheyAreMuchTooLarge) {
     Room<std::vector<float>> room;
     const float* const first = room.make(1000);

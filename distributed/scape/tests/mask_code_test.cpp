@@ -10,7 +10,7 @@ namespace {
 
 using Parts = std::vector<MaskCode::Part>;
 
-/// k coordinates of [begin, end), anywhere.
+/// Selects k coordinates anywhere in [begin, end).
 void select_some(Mask& mask, Index begin, Index end, Index k, std::mt19937& random) {
     std::vector<Index> all;
     for (Index index = begin; index < end; ++index)
@@ -56,7 +56,7 @@ TEST(MaskCode, SegmentsThatShareWordsStayApart) {
     Mask decoded(mask.size());
     MaskCode::decode(parts, encoded(parts, mask).data(), decoded);
     expect_same_bits(mask, decoded);
-    // Over a mask that is another one's.
+    // Decodes over another mask.
     decoded.set_range(0, decoded.size());
     MaskCode::decode(parts, encoded(parts, mask).data(), decoded);
     expect_same_bits(mask, decoded);
@@ -99,7 +99,8 @@ TEST(MaskCode, RefusesWhatIsNoCodeOfTheseSegments) {
                 Mask decoded(n);
                 try {
                     MaskCode::decode(parts, bad.data(), decoded);
-                    // What still decodes is another mask of k bits: the code has no redundancy for that.
+                    // What still decodes is another mask of k bits: the code has no redundancy to
+                    // detect it.
                     decoded.count();
                     EXPECT_EQ(decoded.selected(), k);
                     ++other;

@@ -1,5 +1,5 @@
-// allocation_test.cpp's count where ranks are processes. What the MPI library takes for itself is not ours,
-// and not counted: it is written in C.
+// allocation_test.cpp's count where ranks are processes. Memory of the MPI library is not ours, and
+// not counted: it is written in C.
 #include <cstdio>
 #include <cstdlib>
 #include <utility>

@@ -1,4 +1,4 @@
-// Micro-batches and buckets: the same bits as a step at once, and what is said of wrong ones.
+// Micro-batches and buckets: the same bits as one step, and the errors for wrong ones.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace {
 
 using problem::PartitionRule;
 
-/// As bits: a zero has a sign.
+/// Compares bits: a zero has a sign.
 bool same_bits(const std::vector<float>& one, const std::vector<float>& two) {
     return std::ranges::equal(one, two, {}, std::bit_cast<std::uint32_t, float>,
                               std::bit_cast<std::uint32_t, float>);
@@ -58,14 +58,14 @@ TEST(Buckets, AreCutAsABackwardPassComes) {
               std::string::npos);
 }
 
-/// Cuts that change from step to step, in orders that are not the backward pass's.
+/// Cuts that change from step to step, in other orders than the backward pass's.
 Buckets cut_of_step(Index step) {
     const std::vector<Buckets> cuts{
         {{4}, {3}, {2}, {1}, {0}}, {{3, 0}, {4, 2, 1}}, {{0, 1, 2, 3, 4}}, {{2}, {0}, {4, 1}, {3}}};
     return cuts[static_cast<std::size_t>(step) % cuts.size()];
 }
 
-/// Each bucket's gradient comes when the one before has been given; what has not come is no number.
+/// Each bucket's gradient arrives after the one before was given; the rest is NaN until then.
 void step_in_buckets(Scape& optimizer, const std::vector<float>& g, const Buckets& cut) {
     const Layout& model = optimizer.problem().layout;
     std::vector<float> coming(g.size(), std::numeric_limits<float>::quiet_NaN());
@@ -169,7 +169,8 @@ TEST(Parts, LargePartsWhoseSumIsNotAreAccepted) {
     });
 }
 
-/// What each rank does in step 2, all of which have to end in errors that say `part`; then a good step.
+/// The actions of each rank in step 2, all of which must end in errors that contain `part`; then a
+/// good step.
 using Wrong = std::function<void(Scape&, const std::vector<float>&, int rank)>;
 void expect_error_on_all(const std::string& part, const Wrong& wrong) {
     const auto setting = make_setting(3, 0.1, PartitionRule::by_shard);

@@ -18,7 +18,7 @@
 namespace truestep::distributed::scape {
 namespace {
 
-/// ctest runs several of these at a time.
+/// A path of this process alone, because ctest runs several of these at a time.
 std::filesystem::path own_place(const std::string& name) {
     return std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_" + name);
 }
@@ -120,7 +120,7 @@ TEST(PayloadTest, WhatWouldOverflowIsRefusedOnAllRanksAndChangesNothing) {
         const std::size_t at = first_of(state.coming);
         const float good = state.residual[at];
         if (inner.rank() > 0)
-            state.residual[at] = halfway; // c is the same: what is added is lost beside it
+            state.residual[at] = halfway; // c is the same: the other terms are lost beside it
         rank.optimizer().restore(state);
         try {
             rank.step(2);
@@ -138,7 +138,7 @@ TEST(PayloadTest, WhatWouldOverflowIsRefusedOnAllRanksAndChangesNothing) {
         EXPECT_EQ(after.parameters, state.parameters);
         EXPECT_EQ(after.packed_moment, state.packed_moment);
 
-        // A gradient that is refused comes first, whatever its rank.
+        // A refused gradient comes first, whatever its rank.
         auto g = rank.gradient(2);
         if (inner.rank() == 2)
             g[7] = INFINITY;
@@ -150,7 +150,7 @@ TEST(PayloadTest, WhatWouldOverflowIsRefusedOnAllRanksAndChangesNothing) {
             EXPECT_EQ(refused.index, 7);
         }
 
-        // One float less is the greatest bf16, and travels.
+        // One float less rounds to the greatest bf16, and travels.
         after.residual[at] = inner.rank() == 1 ? std::nextafter(halfway, 0.0F) : good;
         rank.optimizer().restore(after);
         EXPECT_NO_THROW(rank.step(2));
@@ -189,7 +189,8 @@ TEST(PayloadTest, ACheckpointKeepsWhatStaysOnTheMaskForAsManyAndOtherRanks) {
     std::filesystem::remove_all(folder);
 }
 
-/// A step whose c has grown a million times since the last: all of them saturate, and lose nothing.
+/// A step whose c has grown a million times since the last: all values saturate, and nothing is
+/// lost.
 TEST(PayloadTest, WhatSaturatesStaysInTheResidualAndTheNextScaleHoldsIt) {
     const auto setting = make_setting(2, 1.0, PartitionRule::by_shard, in_e5m2());
     run_ranks(2, [&](Communicator& inner) {
@@ -215,7 +216,7 @@ TEST(PayloadTest, WhatSaturatesStaysInTheResidualAndTheNextScaleHoldsIt) {
     });
 }
 
-/// A first step of zeros has the least scale, and what is sent with that next is as good as nothing.
+/// A first step of zeros has the least scale, so the next step sends almost nothing.
 TEST(PayloadTest, TheScaleOfAFirstStepOfZerosIsTheLeast) {
     const auto setting = make_setting(1, 1.0, PartitionRule::by_shard, in_e5m2());
     run_ranks(1, [&](Communicator& inner) {
@@ -230,7 +231,7 @@ TEST(PayloadTest, TheScaleOfAFirstStepOfZerosIsTheLeast) {
     });
 }
 
-/// Density 1 and beta1 = 0: c is the gradient where E5M2 has held all before it.
+/// Density 1 and beta1 = 0: c is the gradient where E5M2 has held everything before.
 CheckSetting of_gradients(int workers) {
     auto hyper = in_e5m2();
     hyper.beta1 = 0.0;
@@ -270,7 +271,7 @@ TEST(PayloadTest, AStepOfZerosLeavesTheScaleAsItWasAndWhateverRanksGoOn) {
     std::filesystem::remove_all(folder);
 }
 
-/// The scale falls to what one rank still has, though that is far below what the others remember.
+/// The scale falls to what one rank still has, although the other ranks remember a far greater one.
 TEST(PayloadTest, WhoHasNothingDoesNotKeepTheOthersScale) {
     const auto folder = own_place("payload_one_has_some");
     std::filesystem::remove_all(folder);
@@ -302,7 +303,7 @@ TEST(PayloadTest, ACheckpointKeepsTheScaleForAsManyAndOtherRanks) {
     std::vector<int> exponents(3);
     run_ranks(3, [&](Communicator& inner) {
         Rank rank(inner, make_setting(3, 0.1, PartitionRule::by_shard, in_e5m2()));
-        // One rank's are the largest by far.
+        // One rank's values are the largest by far.
         auto g = rank.gradient(1);
         for (float& value : g)
             value *= inner.rank() == 1 ? 0x1p30F : 1.0F;

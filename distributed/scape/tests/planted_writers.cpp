@@ -61,8 +61,8 @@ class UnsyncedFolders : public WrappedFiles {
     bool exchanged_ = false;
 };
 
-/// The old checkpoint goes before it is certain that the new one has its name: the order that the writer
-/// had once.
+/// Removes the old checkpoint before the new one's name is safe: an early version of the writer did
+/// this.
 class RemovesTooEarly : public WrappedFiles {
   public:
     using WrappedFiles::WrappedFiles;
@@ -99,7 +99,7 @@ class RenamesTwice : public WrappedFiles {
     }
 };
 
-/// All is written under the checkpoint's own name from the beginning.
+/// Writes everything under the checkpoint's own name from the beginning.
 class WritesInPlace : public WrappedFiles {
   public:
     using WrappedFiles::WrappedFiles;
@@ -140,7 +140,7 @@ class WritesInPlace : public WrappedFiles {
     }
 };
 
-/// Some files' bytes are held back while the rest goes on, and written when the folder has its name.
+/// Holds some files' bytes back, and writes them when the folder has its name.
 class WritesLate : public WrappedFiles {
   public:
     struct Held {
@@ -223,7 +223,7 @@ class WritesLate : public WrappedFiles {
     std::shared_ptr<Held> held_;
 };
 
-/// A short write is taken for a whole one.
+/// Takes a short write for a complete one.
 class ForgetsTheRest : public WrappedFiles {
   public:
     using WrappedFiles::WrappedFiles;
@@ -274,7 +274,7 @@ const std::vector<Planted>& planted_writers() {
              if (path != folder || exchanged)
                  return false;
              std::error_code error;
-             const auto names = files.list(folder, error); // a sync while a left-over is there
+             const auto names = files.list(folder, error); // a sync while a left-over exists
              return std::ranges::any_of(names, [](const std::string& name) { return is_partial(name); });
          }),
          "remove /home/new/checkpoints/step-0000000002.partial/rank-0000.safetensors"},

@@ -7,12 +7,12 @@
 
 namespace truestep::distributed::scape::crash {
 
-/// A mistake in the writer of checkpoints, made by a layer that its calls go through: what they come to is
-/// what a writer with the mistake would do.
+/// A known bug in the writer of checkpoints, made by a layer that changes its calls: the effect is
+/// that of a writer with the bug.
 struct Planted {
     std::string name;
     Layer layer;
-    std::string found_at; ///< what rank 0 was about to do where the mistake shows first
+    std::string found_at; ///< the next operation of rank 0 where the bug shows first
     std::size_t largest_write = SIZE_MAX;
 };
 

@@ -1,4 +1,4 @@
-// Refusals, halting, wrong use.
+// Tests refusals, halting and wrong use.
 #include <limits>
 #include <mutex>
 #include <span>

@@ -1,5 +1,5 @@
-// Means that their owner rounds (section 21), over ranks; payload_test.cpp holds them against the
-// reference.
+// Tests means that their owner rounds (section 21), over ranks; payload_test.cpp compares them with
+// the reference.
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -20,8 +20,8 @@ problem::HyperParameters in_bf16_both() {
     return hyper;
 }
 
-/// bf16 has 256 and 258, and not their mean: 256, the even one, goes on, and the owner keeps 1 for each
-/// rank.
+/// bf16 has 256 and 258, but not their mean: it rounds to 256, the even one, and the owner keeps 1
+/// for each rank.
 TEST(RoundedMeansTest, WhatTheMeanLosesIsInItsOwnersResidualAlone) {
     auto hyper = in_bf16_both();
     hyper.beta1 = 0.0; // c is the gradient
@@ -40,7 +40,7 @@ TEST(RoundedMeansTest, WhatTheMeanLosesIsInItsOwnersResidualAlone) {
     });
 }
 
-/// Of the greatest that bf16 has, on one of two ranks, the mean is half, and no step is refused for it.
+/// If one of two ranks has the greatest bf16, the mean is half of it, and no step is refused.
 TEST(RoundedMeansTest, NoMeanOverflows) {
     problem::HyperParameters hyper = in_bf16_both();
     hyper.bias_correction = problem::BiasCorrection::none;

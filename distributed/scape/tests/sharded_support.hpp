@@ -9,7 +9,8 @@
 
 #include "check.hpp"
 
-// A small model for the tests of the sharded implementation, and one rank of it that can be looked at.
+// A small model for the tests of the sharded implementation, and one rank of it that tests can
+// inspect.
 
 namespace truestep::distributed::scape {
 
@@ -31,7 +32,7 @@ inline CheckSetting make_setting(int workers, double density, problem::Partition
     return setting;
 }
 
-/// A rank of SCAPE over a counting communicator, with made-up gradients.
+/// A rank of SCAPE over a counting communicator, with synthetic gradients.
 class Rank {
   public:
     Rank(Communicator& inner, const CheckSetting& setting, const Disturbance& disturbance = {})

@@ -1,4 +1,4 @@
-// The sharded implementation beside the reference.
+// Compares the sharded implementation with the reference.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -123,7 +123,7 @@ TEST(Sharded, PiecesChangeNoBit) {
             }
 }
 
-/// As a communicator that knows nothing of pieces.
+/// A communicator without pieces.
 class WholeParts final : public Communicator {
   public:
     explicit WholeParts(Communicator& inner) : inner_(inner) {}

@@ -1,4 +1,5 @@
-// What several threads find: also where one of them is passed by another at that very moment.
+// Tests findings of several threads, also where one thread overtakes another in the middle of an
+// operation.
 #include "shares.hpp"
 
 #include <gtest/gtest.h>
@@ -6,8 +7,8 @@
 namespace truestep::distributed::scape {
 namespace {
 
-/// Another thread's value gets in before the first exchange, and the second fails for nothing, as a weak
-/// one may.
+/// Another thread's value gets in before the first exchange, and the second fails spuriously, as a
+/// weak one may.
 class Contested {
   public:
     Contested(int value, int of_another) : value_(value), of_another_(of_another) {}

@@ -1,5 +1,5 @@
-// A step that may write into its gradient, beside one that may not; and two ways of getting it wrong, which
-// have to be seen.
+// Compares a step that consumes its gradient with one that does not; two wrong ways must be
+// noticed.
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -20,7 +20,7 @@ namespace {
 
 using problem::PartitionRule;
 
-/// Segments that are looked for in the local pass, and such as are not.
+/// A model with segments that the local pass searches, and others that it does not.
 problem::Layout larger_model() {
     return problem::Layout(
         {{"embed", 30'011, false}, {"norm", 33, true}, {"mlp", 61'001, false}, {"tiny", 70, false}});
@@ -64,7 +64,7 @@ struct Tried {
     double clip_norm = 0.0;
     int threads = 1;
     Mistake mistake = Mistake::none;
-    Index refused_at = 0; ///< a step that comes twice, the first time with a gradient that is refused
+    Index refused_at = 0; ///< a step that is repeated, because the first time its gradient is refused
     float bad = std::numeric_limits<float>::quiet_NaN();
 };
 constexpr Index bad_index = 45'100;
@@ -77,7 +77,8 @@ std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
     hyper.clip_norm = run.clip_norm;
     auto problem =
         problem::make_problem(problem::Algorithm::scape, run.workers, model, run.partition, hyper);
-    // Each value is drawn on its own, which costs a sanitizer more than all steps: once for all runs.
+    // Each value is drawn on its own, which costs a sanitizer more than all steps: do it once for
+    // all runs.
     static const std::vector<float> start = [] {
         std::vector<float> drawn;
         for (Index i = 0; i < larger_model().size(); ++i)
@@ -117,7 +118,7 @@ bool same(const RankState& a, const RankState& b) {
            bits(a.coming) == bits(b.coming);
 }
 
-/// On how many ranks and steps the state is not that of a step that only reads its gradient.
+/// On how many ranks and steps the state differs from that of a step that only reads its gradient.
 int differences(const Tried& run) {
     std::mutex mutex;
     int found = 0;
@@ -146,7 +147,7 @@ int differences(const Tried& run) {
             AlignedFloats given = gradient_of(rank, step);
             tried->step_using_up(given, 0.01);
             EXPECT_EQ(given.size(), static_cast<std::size_t>(larger_model().size()));
-            std::ranges::fill(given, -1.0F); // it is the caller's again
+            std::ranges::fill(given, -1.0F); // it belongs to the caller again
             expected->step(gradient_of(rank, step), 0.01);
             const bool equal = same(tried->state(), expected->state());
             const std::lock_guard lock(mutex);

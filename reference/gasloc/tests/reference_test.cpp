@@ -60,7 +60,8 @@ TEST(Reference, TwoWorkersMeetInTheMiddle) {
     EXPECT_EQ(pair.rounds, 1);
 }
 
-// Round 1 drifts worker 0 from 0 to 8. Then nothing: y = theta, and the momentum carries y - before on.
+// Round 1 drifts worker 0 from 0 to 8. After that y = theta, and only the momentum moves theta by y
+// - before.
 TEST(Reference, MomentumIsOfYOrOfZ) {
     for (const Momentum placement : {Momentum::local, Momentum::gossiped}) {
         Settings settings = plain_sgd();
@@ -105,8 +106,8 @@ TEST(Reference, ABadGradientSkipsTheRoundOfItsWorkerAlone) {
     }
 }
 
-// The first step of Adam is lr*sign(g), but for epsilon; and the bias correction goes by s, not by the
-// round.
+// The first step of Adam is lr*sign(g), apart from epsilon; the bias correction counts s, not
+// rounds.
 TEST(Reference, BiasCorrectionGoesByInnerSteps) {
     for (const Inner inner : {Inner::adams, Inner::adamw}) {
         Settings settings = plain_sgd();

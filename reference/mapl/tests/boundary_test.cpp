@@ -31,12 +31,12 @@ Boundary<double> boundary(Anchors anchors) {
     return made;
 }
 
-/// The loss is <W, tanh(Xhat)>: nothing linear.
+/// The loss is <W, tanh(Xhat)>, which is nowhere linear.
 double loss(const Boundary<double>& of, const Real& X, const Real& W) {
     return (of.forward(X, ids).Xhat.array().tanh() * W.array()).sum();
 }
 
-/// Central differences of a loss by each entry.
+/// Central differences of a loss in each entry.
 template <class Loss>
 Real differences(Real& at, const Loss& loss_of) {
     Real made(at.rows(), at.cols());
@@ -71,7 +71,7 @@ TEST_P(MaplBoundary, GradientsAreThoseOfFiniteDifferences) {
         EXPECT_LE((gradients.dEq - differences(of.q.E, lost)).norm(), near);
     }
     if (GetParam() == Anchors::shared) {
-        // One table: a change of it is a change on both sides.
+        // Both sides share one table, so a change affects both.
         Real E = of.p.E;
         const Real both = differences(E, [&] {
             of.p.E = of.q.E = E;
@@ -101,7 +101,7 @@ TEST(MaplPca, TheReceiversPartIsTheGradientAndTheSendersIsZero) {
     EXPECT_GT(closed.norm(), 0.1);
 }
 
-/// The energy that the subspace has caught after training with these parts of the gradient.
+/// The energy in the subspace after training with these parts of the gradient.
 double trained(bool sender, bool receiver, const Real& X) {
     Boundary<double> of = boundary(Anchors::none);
     const Settings settings{.width = D, .rank = r};
@@ -131,7 +131,7 @@ TEST(MaplPca, ConvergesToTheGreatestSingularVectorsAndNotWithTheSendersPartAlone
     EXPECT_LT(trained(true, false, X), 0.9 * best);
 }
 
-// Property 2, and that E P is put back.
+// Property 2, and that E P is added back.
 TEST(MaplBoundaries, FullRankAndWhatTheAnchorsSpanAreLossless) {
     Boundary<double> full = boundary(Anchors::none);
     full.A = exact_polar(drawn(D, D, 11));

@@ -31,7 +31,7 @@ TEST(MaplPolar, LiesWithinItsBound) {
         }
 }
 
-// Over all singular values from 1e-3 on; matrices drawn at random show 0.26 with five iterations and 3e-3
+// Over all singular values from 1e-3 on. Random matrices show 0.26 with five iterations and 3e-3
 // with six.
 TEST(MaplPolar, EightIterationsAreEnoughAndFiveAreNot) {
     double worst5 = 0.0;
@@ -65,7 +65,7 @@ TEST(MaplPolar, OfZeroIsZeroAndAZeroSingularValueStays) {
     EXPECT_EQ(d.col(1), Real::Zero(4, 1));
 }
 
-// Neither the squares of what is great nor their sum may overflow, and only 0 gives 0.
+// Neither the squares of great values nor their sum may overflow, and only 0 gives 0.
 TEST(MaplPolar, OfGreatAndOfSmallValuesIsThatOfOthers) {
     const Matrix<float> M = drawn(6, 2, 3).cast<float>();
     const Real expected = polar(M, 8).cast<double>();
@@ -109,7 +109,7 @@ TEST(MaplSpel, TheProjectionIsTangent) {
     }
 }
 
-// Property 1: from any start, ten thousand steps, both orders, in the arithmetic that is normative.
+// Property 1: from any start, ten thousand steps, both orders, in the normative arithmetic.
 TEST(MaplSpel, StaysOnTheManifold) {
     for (const Order order : {Order::project_first, Order::momentum_first}) {
         const Settings settings{.width = 10, .rank = 3, .order = order};
@@ -130,7 +130,7 @@ TEST(MaplSpel, StaysOnTheManifold) {
     }
 }
 
-// Property 18, in double: after one step from rest the same, after two not.
+// Property 18, in double: the orders agree after one step from rest, and differ after two.
 TEST(MaplSpel, TheOrdersPartAtStepTwo) {
     Settings settings{.width = 7, .rank = 2};
     const Real A = exact_polar(drawn(7, 2, 1));
@@ -144,7 +144,7 @@ TEST(MaplSpel, TheOrdersPartAtStepTwo) {
     EXPECT_GT(norm2(second.A - other_second.A), 1e-4);
 }
 
-// Property 8: A -> A O, m -> m O: the trajectory goes along.
+// Property 8: A -> A O, m -> m O rotates the trajectory, too.
 TEST(MaplSpel, GoesAlongWithARotation) {
     const Settings settings{.width = 8, .rank = 3};
     const Real O = exact_polar(drawn(3, 3, 9));

@@ -25,7 +25,7 @@ inline Eigen::JacobiSVD<Eigen::MatrixXd> svd(const Real& of) {
                                              Eigen::ComputeThinU | Eigen::ComputeThinV);
 }
 
-/// By singular values: another way than the reference's.
+/// The polar factor from singular values, computed another way than in the reference.
 inline Real exact_polar(const Real& of) {
     const auto parts = svd(of);
     return parts.matrixU() * parts.matrixV().transpose();

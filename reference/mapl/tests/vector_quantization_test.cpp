@@ -1,4 +1,4 @@
-// Z as indices of codewords: section 23.1, by hand.
+// Tests Z as indices of codewords (section 23.1) against values worked out by hand.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(MaplQuantizer, TakesTheNearestAndOfTwoTheFirst) {
     EXPECT_EQ(made.encoded(Z), wanted);
 }
 
-// Two groups of two rounds: what the first round leaves, the second one gets.
+// Two groups of two rounds: the second round gets what the first one leaves.
 TEST(MaplQuantizer, RoundsTakeWhatIsLeft) {
     const Settings of = settings({.codewords = 2, .groups = 2, .rounds = 2}, 2);
     const auto made = quantizer(of, {0, 4, 0, 1, 0, -4, 0, 1});
@@ -69,14 +69,14 @@ TEST(MaplQuantizer, LearnsMeansAndLeavesZeroAndTheUnused) {
     EXPECT_EQ(made.travelled, 2);
 }
 
-/// Of a few books, how far a second encoding of what was decoded is from it.
+/// The distance between decoded values and their second encoding.
 double again(const Settings& of, const std::vector<float>& words, const Real& Z) {
     const auto made = quantizer(of, words);
     const Real once = made.decoded(made.encoded(Z));
     return (made.decoded(made.encoded(once)) - once).norm();
 }
 
-// Property 14, and why the second part of it is of one round: 4.9 is 0 + 6, and 6 is nearer to 10 than to
+// Property 14. Its second part is for one round only: 4.9 is 0 + 6, and 6 is nearer to 10 than to
 // 0.
 TEST(MaplQuantizer, WhatWasDecodedIsItselfInOneRoundAndNotInTwo) {
     const Settings one = settings({.codewords = 32, .groups = 2}, 4);
@@ -86,7 +86,7 @@ TEST(MaplQuantizer, WhatWasDecodedIsItselfInOneRoundAndNotInTwo) {
     EXPECT_EQ(again(settings({.codewords = 2, .rounds = 2}, 1), {0, 10, 0, 6}, Z), 4.0);
 }
 
-// With 0 among the codewords no round makes it worse; without, one may.
+// With 0 among the codewords no round increases the error; without it one may.
 TEST(MaplQuantizer, ErrorDoesNotGrowWithRounds) {
     const Settings of = settings({.codewords = 8, .groups = 2, .rounds = 4}, 4);
     const auto made = quantizer(of, first_codebooks(of));
@@ -102,7 +102,7 @@ TEST(MaplQuantizer, ErrorDoesNotGrowWithRounds) {
     EXPECT_LT(left[3], 0.5 * left[0]);
 }
 
-// What the learning is for: where the data has as many places as there are codewords, they go there.
+// The purpose of learning: where the data has as many places as there are codewords, they go there.
 TEST(MaplQuantizer, CodewordsGoWhereTheDataIs) {
     const Settings of = settings({.codewords = 4, .subsets = 4, .decay = 0.5}, 2);
     auto made = quantizer(of, {0, 0, 1, 0.5, -1, 0.25, 0.25, -1});

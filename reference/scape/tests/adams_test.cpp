@@ -53,8 +53,8 @@ TYPED_TEST_SUITE(AdamsTest, Scalars);
 
 TYPED_TEST(AdamsTest, TheFirstStepMovesByTheFactorOfItsBiasCorrection) {
     using T = TypeParam;
-    // The table of section 3, for betas 0.9 and 0.95, in units of lr*sign(g). In double 1 - 0.95 is not
-    // quite 0.05, and that shows.
+    // The table of section 3, for betas 0.9 and 0.95, in units of lr*sign(g). In double 1 - 0.95
+    // differs slightly from 0.05, and that shows.
     constexpr double lr = 0x1p-10;
     const double root_of_a2 = std::sqrt(1.0 - 0.95);
     for (const auto& [correction, factor, in_the_table] :

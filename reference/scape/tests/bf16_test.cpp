@@ -24,7 +24,7 @@ Bf16 bf16(float value) {
     return Bf16(static_cast<double>(value));
 }
 
-/// By looking at both neighbours, with 64 bits: how the scalar does it is of no matter here.
+/// Finds the nearest number by looking at both neighbours in 64 bits, independently of the scalar.
 float nearest_by_search(long double exact) {
     if (exact == 0.0L || !std::isfinite(exact))
         return static_cast<float>(exact);

@@ -141,13 +141,15 @@ TYPED_TEST(MeanTest, AgreesWithAPlainLoopForEveryNumberOfWorkers) {
     }
 }
 
-/// What lane j holds once lanes have been added down to `width`, read backwards from the result.
+/// The value of lane j after lanes have been added down to `width`, computed backwards from the
+/// result.
 double folded(const std::vector<double>& lanes, std::size_t j, std::size_t width) {
     return width == lanes.size() ? lanes[j]
                                  : folded(lanes, j, 2 * width) + folded(lanes, j + width, 2 * width);
 }
 
-/// What the sums of a whole power of two of blocks, with nothing behind the last, come to.
+/// The sum of a tree over `width` blocks, a power of two, of which those behind the last are
+/// missing.
 double tree(const std::vector<double>& sums, std::size_t begin, std::size_t width) {
     if (width == 1)
         return sums[begin];
@@ -237,8 +239,8 @@ TYPED_TEST(NormTest, TheBlocksAreAddedInAscendingOrder) {
 }
 
 TEST(SumInTreeTest, AddsPairsAndPairsOfPairs) {
-    // Beside a 1 a sum of 2^-53 is a tie and lost, of 2^-52 one ULP: what comes out tells what met before
-    // it met the 1.
+    // Beside a 1 a sum of 2^-53 is a tie and lost, of 2^-52 one ULP. So the result shows which sums
+    // met before they met the 1.
     constexpr double small = 0x1p-53;
     constexpr double kept = 1.0 + 0x1p-52;
     const auto sum = [](const std::vector<double>& S) { return sum_in_tree(S); };

@@ -1,4 +1,4 @@
-// Section 7: a state is all that a run needs to go on, with the same number of workers or another.
+// Section 7: a state is sufficient to continue a run, with the same number of workers or another.
 #include <truestep/reference/scape/scape.hpp>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TYPED_TEST(ScapeCheckpointTest, EachPartOfTheStateMattersToTheContinuation) {
     EXPECT_FALSE(continued_without([](ScapeState<T>& state) { state.S.reset(); }));
     EXPECT_FALSE(continued_without([](ScapeState<T>& state) { state.e[0].setZero(); }));
     EXPECT_FALSE(continued_without([](ScapeState<T>& state) { state.e[2].setZero(); }));
-    // The step is in the bias correction and in the density.
+    // The bias correction and the density depend on the step.
     EXPECT_FALSE(continued_without([](ScapeState<T>& state) { state.step = 0; }));
 }
 

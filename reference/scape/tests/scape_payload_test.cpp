@@ -23,7 +23,8 @@ problem::HyperParameters in_bf16() {
     return settings;
 }
 
-/// By the bits: half of what is cut off, less one unless what stays is odd, carries over or does not.
+/// Rounds by the bits: adds half of the part that is cut off, less one if the rest is even, so that
+/// it carries or not.
 float by_bits(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16U) & 1U)) & 0xffff'0000U);
@@ -51,7 +52,7 @@ TEST(Bf16Test, RoundsEveryKindOfFloatAsItsBitsSay) {
     }
 }
 
-/// All magnitudes that E5M2 has.
+/// All magnitudes of E5M2.
 std::vector<double> magnitudes_of_e5m2() {
     std::vector<double> all;
     for (int bits = 0; bits < 0x7c; ++bits)
@@ -119,7 +120,7 @@ TYPED_TEST(ScapeTest, Section21ScalesE5m2ByTheStepBefore) {
     EXPECT_TRUE(otherwise) << "whose step the scale is of was never seen";
 }
 
-/// Density 1 and b1 = 0, so that c is the gradient, as long as nothing is lost.
+/// Density 1 and b1 = 0, so that c is the gradient as long as nothing is lost.
 TYPED_TEST(ScapeTest, Section21AStepOfNothingLeavesTheScaleAsItWas) {
     using T = TypeParam;
     problem::HyperParameters settings;
@@ -139,7 +140,7 @@ TYPED_TEST(ScapeTest, Section21AStepOfNothingLeavesTheScaleAsItWas) {
         static_cast<void>(optimizer.step(g, learning_rate));
         EXPECT_EQ(optimizer.state.exponent, E);
     }
-    // What comes after a step of nothing is sent as if that had not been.
+    // A step after an empty one sends as if the empty one had not happened.
     optimizer.state.exponent = 5;
     for (auto& e : optimizer.state.e)
         e.setZero();
@@ -222,7 +223,8 @@ TYPED_TEST(ScapeTest, Section21AnOverflowRefusesTheStepWithNothingChanged) {
     EXPECT_TRUE(same_bits(optimizer.state, before));
     optimizer.state.e[2][i] = T(0);
     optimizer.state.e[1][i] = T(std::nextafter(-0x1.FFp127F, 0.0F));
-    // What bf16 holds is taken; that fp32 does not hold ghat of so large a mean is another matter.
+    // The step accepts what bf16 holds. That fp32 cannot hold ghat of such a mean is another
+    // matter.
     try {
         static_cast<void>(optimizer.step(g, learning_rate));
     } catch (const Halted&) {

@@ -137,7 +137,7 @@ TYPED_TEST(ScapeRefusalTest, AMomentThatOverflowsHalts) {
     Scape<T> optimizer = this->make();
     optimizer.step(this->good(1), learning_rate);
     const Index i = optimizer.state.S->back();
-    // Residuals that no accepted gradient could have built up, whose sum is no number of T.
+    // No accepted gradients could have built up these residuals, whose sum overflows T.
     optimizer.state.e[0][i] = optimizer.state.e[1][i] = std::numeric_limits<T>::max();
     EXPECT_THAT([&] { optimizer.step(this->good(2), learning_rate); },
                 ThrowsMessage<Halted>("halted after step 2: the first moment of " +
@@ -154,7 +154,7 @@ TYPED_TEST(ScapeRefusalTest, AfterAHaltNoStepIsTakenUntilAStateIsRestored) {
     undisturbed.step(this->good(1), learning_rate);
     const ScapeState<T> checkpoint = optimizer.state;
     optimizer.state.w[39] = most;
-    const auto far_too_much = static_cast<double>(most); // w*decay is no number of T
+    const auto far_too_much = static_cast<double>(most); // w*decay overflows T
     constexpr auto text = "halted after step 2: the parameter of tensor ";
     EXPECT_THAT([&] { optimizer.step(this->good(2), far_too_much); },
                 ThrowsMessage<Halted>(::testing::StartsWith(text)));
@@ -164,7 +164,7 @@ TYPED_TEST(ScapeRefusalTest, AfterAHaltNoStepIsTakenUntilAStateIsRestored) {
                     ThrowsMessage<Halted>(::testing::StartsWith(text)));
         EXPECT_TRUE(same_bits(optimizer.state, lost));
     }
-    // Not even one that would be refused.
+    // A halted optimizer does not even examine a gradient that it would refuse.
     EXPECT_THROW(optimizer.step(this->bad(3, 0, 0, this->nan), learning_rate), Halted);
 
     optimizer.state = checkpoint;
@@ -205,7 +205,7 @@ TYPED_TEST(ScapeRefusalTest, AStateOfAnotherNumberOfWorkersIsRefused) {
 
 TYPED_TEST(ScapeRefusalTest, AScheduleThatEndsChangesNothing) {
     using T = TypeParam;
-    // A run of T steps needs T + 1 entries, since the last step makes a mask too.
+    // A run of T steps needs T + 1 entries, because the last step makes a mask too.
     Scape<T> optimizer(small_problem(), DensitySchedule::recorded({1.0, 0.5}), small_parameters<T>());
     optimizer.step(this->good(1), learning_rate);
     const ScapeState<T> before = optimizer.state;

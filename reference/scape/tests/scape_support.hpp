@@ -46,7 +46,7 @@ class ScapeTest : public ::testing::Test {
         return settings;
     }
 
-    /// What lies before a step, what goes into it and what comes out.
+    /// A step: its number, the state before, its inputs and its results.
     struct Taken {
         Index t;
         ScapeState<T> before;

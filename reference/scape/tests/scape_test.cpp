@@ -72,7 +72,7 @@ TYPED_TEST(ScapeTest, Point3TheDelayedMaskDoesNotDependOnTheNextGradient) {
 TYPED_TEST(ScapeTest, Point3TheScoreIsTakenBeforeTheResidualIsCleared) {
     using T = TypeParam;
     Scape<T> optimizer = this->make_pair(1);
-    // c = (4, 1/2): coordinate 0 is sent and cleared, and is the largest all the same.
+    // c = (4, 1/2): coordinate 0 is sent and cleared, but is still the largest.
     EXPECT_THAT(optimizer.step({vector_of<T>({8, 1})}, 1.0).next, ElementsAre(0));
 }
 

@@ -63,7 +63,8 @@ TYPED_TEST(ScapeTest, Point7WithoutClippingTheMomentIsWhatWasExchanged) {
         EXPECT_TRUE(same_bits(taken.made.M, taken.made.exchanged));
 }
 
-/// One step of two ranks with beta1 = 0 and the mean gradient (3, 4, 0), all of it sent.
+/// Takes one step of two ranks with beta1 = 0 and the mean gradient (3, 4, 0), which is sent as a
+/// whole.
 template <class T>
 ScapeStep<T> clipped_three_and_four(double clip_norm) {
     problem::HyperParameters settings;

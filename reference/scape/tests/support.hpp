@@ -18,7 +18,7 @@ namespace truestep::reference::scape {
 
 using Scalars = ::testing::Types<float, double>;
 
-/// EXPECT_EQ takes -0 for +0 and no NaN for itself; these do not.
+/// The bits of a value. EXPECT_EQ takes -0 for +0 and no NaN for itself; bits do neither.
 template <class T>
 auto bits_of(T value) {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -98,8 +98,8 @@ PerRank<T> random_gradients(int workers, Index size, Index step) {
     return g;
 }
 
-/// A problem with a rounding in everything: three ranks, ranges that do not divide, a tensor that is always
-/// dense, one that spans two ranks.
+/// A problem in which everything rounds: three ranks, ranges that do not divide, a tensor that is
+/// always dense, one that spans two ranks.
 inline problem::Problem small_problem(const problem::HyperParameters& settings = {}, int workers = 3,
                                       problem::PartitionRule rule = problem::PartitionRule::by_shard) {
     return problem::make_problem(problem::Algorithm::scape, workers,

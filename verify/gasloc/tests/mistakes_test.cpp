@@ -1,4 +1,5 @@
-// A plain DiLoCo with a mistake that can be switched on: verify has to name it, in GASLoC's words.
+// A plain DiLoCo with known bugs that can be switched on: verify has to name each, in GASLoC's
+// words.
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -20,8 +21,8 @@ using Doubles = std::vector<double>;
 
 enum class Slip { none, sum, uphill, uphill_average, plain_momentum, no_momentum, no_pull, not_taken_over };
 
-/// Workers that take SGD steps and meet all others after each round. Computed in double and rounded where
-/// it is stored: the bits are its own, and within REL.
+/// Workers that take SGD steps and meet all others after each round. They compute in double and
+/// round what they store: the bits differ from the reference's, but are within REL.
 class DiLoCo {
   public:
     DiLoCo(const Config& config, Slip slip) : config_(config), slip_(slip) {
@@ -146,7 +147,7 @@ class GaslocMistakesTest : public testing::Test {
         }
     }
 
-    /// Tests run side by side.
+    /// Tests run in parallel.
     std::filesystem::path path_ = testing::TempDir() + "gasloc_mistakes_" +
                                   testing::UnitTest::GetInstance()->current_test_info()->name() +
                                   ".safetensors";

@@ -22,7 +22,7 @@ using verify::scape::support::error_of;
 using verify::scape::support::store;
 using verify::scape::support::TemporaryFolder;
 
-/// As on a disk that is full after so many bytes of a file.
+/// Imitates a disk that is full after this many bytes of a file.
 class Room {
   public:
     explicit Room(rlim_t bytes) {
@@ -39,7 +39,7 @@ class Room {
 
   private:
     rlimit before_{};
-    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN); // it is an error then, as of a disk
+    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN); // then it is an error, like that of a disk
 };
 
 class WrittenFolder : public testing::Test {

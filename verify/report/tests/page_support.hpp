@@ -6,13 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
-// Results to show, and what every page has in common.
+// Results to show, and checks that apply to every page.
 
 namespace truestep::report {
 
 nlohmann::ordered_json lane(const std::string& name, const std::string& title, const std::string& kind,
                             const nlohmann::ordered_json& values, const nlohmann::ordered_json& expected);
-/// Two ranks and lanes of every kind; of rank 0 it is not known what they should be.
+/// Two ranks and lanes of every kind; rank 0's expected values are unknown.
 nlohmann::ordered_json drawing();
 nlohmann::ordered_json failure();
 nlohmann::ordered_json row(const std::string& status = "PASSED", int workers = 2);
@@ -25,7 +25,8 @@ nlohmann::ordered_json result(const std::vector<nlohmann::ordered_json>& rows,
 std::size_t count(std::string_view text, std::string_view part);
 /// The part of the page between one section's begin and its end.
 std::string section(const std::string& page, const std::string& id);
-/// Every tag that is opened is closed, in the right order; attributes have no open quotes.
+/// Checks that every opened tag is closed, in the right order, and that attributes have no open
+/// quotes.
 void expect_well_formed(const std::string& page);
 
 } // namespace truestep::report

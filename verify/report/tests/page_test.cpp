@@ -61,7 +61,7 @@ TEST(Page, IsOneWellFormedFileWithoutScript) {
     expect_well_formed(page);
     for (const char* foreign : {"<script", "javascript:", " onclick", "@import", "url(", "src="})
         EXPECT_FALSE(contains(page, foreign)) << foreign;
-    // The name space in the tab's icon is no address that anything is fetched from.
+    // The name space in the tab's icon is not an address to fetch.
     EXPECT_EQ(count(page, "http"), 1U);
     EXPECT_EQ(count(page, "<h1>"), 1U);
     EXPECT_EQ(count(page, "<table"), count(page, "<caption"));
@@ -144,7 +144,7 @@ TEST(Page, FailuresOfOneCauseAreOneCard) {
     const std::string failures = section(page, "failures");
     EXPECT_EQ(count(failures, "<article"), 2U);
     EXPECT_EQ(count(failures, "<figure"), 2U) << "each cause is drawn once";
-    // The smallest case is shown, and repeated; the others are folded, each with its own.
+    // The smallest case is shown, with its command; the others are folded, each with its own.
     EXPECT_TRUE(contains(failures, "<h4>The shrunk case</h4><pre>steps=1</pre>"));
     EXPECT_TRUE(contains(
         failures, "<h4>Run it again</h4><pre>truestep check --property reference --case steps=1</pre>"));
@@ -175,7 +175,7 @@ TEST(Page, WhatWasNotRunIsALineAndNoEmptyGrid) {
     EXPECT_EQ(count(page, "class=\"heat-map\""), 1U);
     EXPECT_TRUE(contains(section(page, "properties"), "1 row skipped: it has no replicas"));
     EXPECT_FALSE(contains(section(page, "rows"), "cuda"));
-    // One that was run somewhere has its grid.
+    // A bug that was run somewhere has its grid.
     EXPECT_EQ(count(html_page({result({row(), row("SKIPPED")})}), "class=\"heat-map\""), 1U);
 }
 
@@ -192,7 +192,7 @@ TEST(Page, TheDrawingMarksWhatDiffers) {
     EXPECT_TRUE(
         contains(figure, "title=\"kept of rank 1, wq[1]: 1.5, expected 0.5\">1.5<small>≠ 0.5</small>"));
     EXPECT_TRUE(contains(figure, "title=\"age of rank 1, wq[0]: 4, expected 3\">4<small>≠ 3</small>"));
-    // What three digits cannot tell apart is told by its distance.
+    // Values that three digits do not distinguish are distinguished by their distance.
     EXPECT_TRUE(contains(figure, ">0.333<small>≠ 1 ULP</small>"));
     EXPECT_TRUE(contains(figure, "norm (kept whole)"));
     EXPECT_EQ(count(figure, "(first divergence)"), 1U);
@@ -216,7 +216,7 @@ TEST(Page, TheDrawingHasTheLanesThatTheResultNames) {
         return page.substr(page.find("<figure"), page.find("</section>") - page.find("<figure"));
     };
     const std::string figure = figure_of(drawing());
-    // What is shared stands once, above the ranks; the others in their order.
+    // Shared values appear once, above the ranks; the others in their order.
     std::size_t at = 0;
     for (const char* heading :
          {"<span>all ranks<", ">weights<", "<span>rank 0<", ">chosen<", ">given<", ">kept<", ">age<",
@@ -368,7 +368,7 @@ TEST(Page, WhatIsMissingIsLeftOut) {
                                            3,
                                            {{"values", {nullptr, 3, {true}}}},
                                            {{"shared", true}, {"values", empty}, {"expected", {empty}}}}}};
-    // As version 1 had them, without lanes: read_results() refuses it, and it is drawn as nothing.
+    // Version 1 had no lanes: read_results() refuses it, and nothing is drawn.
     ordered_json earlier = row("FAILED");
     earlier["failure"]["drawing"].erase("lanes");
     earlier["failure"]["drawing"]["ranks"] = {{{"residual", {"0", "1", "2"}}}, empty};

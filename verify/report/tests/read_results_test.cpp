@@ -32,7 +32,7 @@ class ReadResults : public testing::Test {
         return path;
     }
 
-    /// The error's line without the path; it must say what to do, too.
+    /// The error's line without the path; it must also say what to do.
     [[nodiscard]] std::string refusal(const std::string& text) {
         const std::filesystem::path path = written(text);
         const std::string error = error_of([&] { (void)read_results({path}); });
@@ -79,7 +79,7 @@ TEST_F(ReadResults, RefusesWhatIsNoResultFile) {
         EXPECT_TRUE(refusal(other).starts_with("its version is " + std::to_string(version) +
                                                "; this tool reads version 2; use the tool that wrote"));
     }
-    // Deep enough to end a program that descends by recursion.
+    // Deep enough to crash a program that descends by recursion.
     const std::string deep = std::string(200000, '[') + std::string(200000, ']');
     EXPECT_TRUE(refusal(deep).starts_with("it is not a JSON object"));
     EXPECT_TRUE(refusal("{\"format\": " + deep + "}").starts_with("its format is a list"));
@@ -150,7 +150,7 @@ TEST_F(ReadResults, RefusesEveryValueOfAnotherType) {
         const std::string error = refusal(bad);
         EXPECT_FALSE(error.empty()) << place.to_string();
         ++tried;
-        // And none of them ends the pages.
+        // None of them crashes the pages.
         expect_well_formed(html_page({bad}));
         expect_well_formed(junit_xml({bad}));
     });

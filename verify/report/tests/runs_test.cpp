@@ -1,4 +1,4 @@
-// The page and JUnit of recorded runs.
+// Tests the page and JUnit of recorded runs.
 #include <truestep/report/runs.hpp>
 
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 using verify::scape::support::contains;
 
-/// A list of one: in braces alone it would be that one.
+/// A list of one element; braces alone would give the element.
 ordered_json only(const ordered_json& element) {
     ordered_json list = ordered_json::array();
     list.push_back(element);
@@ -232,7 +232,7 @@ TEST(RunsJUnit, HasACaseForEachRowAndTheVerdict) {
     expect_well_formed(xml);
 }
 
-// A run whose values all agree may still be told apart by something else, such as fingerprints.
+// A run whose values all agree may still differ in something else, such as fingerprints.
 TEST(RunsJUnit, TheRowAtWhichARunPartsFailsWhateverItsCounts) {
     ordered_json run = wrong_run();
     run["rows"][0] = phase_row("residual", "PASSED");

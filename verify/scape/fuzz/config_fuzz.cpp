@@ -1,5 +1,5 @@
-// Any text as the `config` of a trace: it is refused with truestep::Error in one line, or it is written
-// back the same.
+// Reads any text as the `config` of a trace: it is refused with truestep::Error in one line, or
+// written back the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Level BF16: runs that keep and compute everything in bf16.
+// Tests level BF16: runs that store and compute everything in bf16.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,7 +37,7 @@ using support::set_element;
 constexpr std::array values_of_a_step{"local",    "exchanged",    "reconstructed",
                                       "residual", "first_moment", "parameters"};
 
-/// Rates that bf16 can tell: 0.05 of a direction, 0.975 of a parameter.
+/// Rates that bf16 can represent well: 0.05 of a direction, 0.975 of a parameter.
 RecordOptions run_of(const problem::HyperParameters& settings = {}, int workers = 3) {
     RecordOptions options = support::small_run(problem::Algorithm::scape, settings, workers);
     options.problem.settings.weight_decay = 0.5;
@@ -115,7 +115,7 @@ TEST_F(Bf16LevelTest, AStrangerWithoutHabitsWritesWhatTheReferenceOverBf16Does) 
 
 struct Caught {
     Mistake mistake;
-    const char* where; ///< the first result that is wrong
+    const char* where; ///< the first wrong result
     double beta1 = 0.9;
     double beta2 = 0.95;
 };
@@ -157,8 +157,8 @@ Habits drawn(std::mt19937& generator) {
     return habits;
 }
 
-/// Rounding is not pushed to its worst by chance: what honest runs use of the limit is measured here, and
-/// printed for docs/decisions/reference-and-arithmetic.md.
+/// Chance does not push rounding to its worst: this measures what share of the limit honest runs
+/// use, and prints it for docs/decisions/reference-and-arithmetic.md.
 TEST_F(Bf16LevelTest, NoHonestReformulationIsOutside) {
     constexpr unsigned seeds = 300;
     std::map<std::string, double> worst;
@@ -180,7 +180,7 @@ TEST_F(Bf16LevelTest, NoHonestReformulationIsOutside) {
     }
 }
 
-/// One step of the reference over T, from what is recorded before it and on the recorded mask.
+/// One step of the reference over T, from the recorded state before it and on the recorded mask.
 template <class T>
 StepResults<T> step_from(const TraceReader& trace, Index step) {
     const TraceHead& head = trace.head();
@@ -205,8 +205,8 @@ StepResults<T> step_from(const TraceReader& trace, Index step) {
     return run.step(gradients, head.learning_rate[static_cast<std::size_t>(step - 1)]);
 }
 
-/// By the other rule that the level might have: is a value farther from double than twice the greatest
-/// error that plain code has made in its tensor, and half a unit in its last place?
+/// The alternative rule for the level: is a value farther from double than twice the greatest error
+/// of plain code in its tensor, and half a unit in its last place?
 bool accused_by_what_plain_code_rounded(const TraceReader& trace) {
     const problem::Layout& layout = trace.head().problem.layout;
     for (Index step = 1; step <= trace.head().steps(); ++step) {
@@ -247,8 +247,8 @@ TEST_F(Bf16LevelTest, ALimitByWhatPlainCodeHappenedToRoundWouldAccuseHonestRuns)
     EXPECT_GT(accused, 0) << "else it would be the simpler rule";
 }
 
-/// M = b1*0 + a1*(g/1) of g = 1 and a1 = 1/8: the mean, the product and the sum may each take half a unit
-/// in the last of 8 digits, 3/8 * 2^-8 in all, and what has been rounded is rounded again.
+/// M = b1*0 + a1*(g/1) with g = 1 and a1 = 1/8: the mean, the product and the sum may each add half
+/// a unit in the last of 8 digits, 3/8 * 2^-8 in all, and rounded values are rounded again.
 TEST_F(Bf16LevelTest, TheLimitIsTwiceTheBoundWhichIsWorkedOutByHand) {
     problem::HyperParameters settings;
     settings.beta1 = 0.875;
@@ -277,7 +277,7 @@ TEST_F(Bf16LevelTest, AValueBeyondItsLimitFailsWhereverItStands) {
           "step/0002/residual/rank2", "step/0004/first_moment", "step/0005/parameters"}) {
         record(path_, options);
         const auto value = [&](Index i) { return support::element<float>(path_, tensor, i); };
-        Index greatest = 0; // a small one may be what is left of terms that cancel
+        Index greatest = 0; // a small one may be the rest of terms that cancel
         for (Index i = 0; i < 81; ++i)
             greatest = std::abs(value(i)) > std::abs(value(greatest)) ? i : greatest;
         set_element(path_, tensor, greatest, -value(greatest));
@@ -286,7 +286,7 @@ TEST_F(Bf16LevelTest, AValueBeyondItsLimitFailsWhereverItStands) {
     }
 }
 
-/// How many of the updates the verdict says that it could not see, if it says so.
+/// The number of updates that the verdict reports as hidden, if it does.
 std::string hidden_updates(const TraceVerdict& verdict) {
     for (const std::string& note : verdict.notes)
         if (contains(note, "if they were missing"))

@@ -14,8 +14,8 @@
 #include <truestep/verify/scape/record.hpp>
 #include <truestep/verify/scape/trace.hpp>
 
-/// Somebody's SCAPE that keeps everything in bf16: section 4 in loops, with habits that are honest and with
-/// mistakes. Of the reference it has the scalar alone.
+/// An independent SCAPE that stores everything in bf16: section 4 in loops, with honest habits and
+/// with known bugs. It shares only the scalar with the reference.
 namespace truestep::verify::scape::support {
 
 using reference::Bf16;
@@ -23,11 +23,11 @@ using reference::Bf16;
 enum class Mistake {
     none,
     no_bias_correction,
-    decay_into_gradient, ///< as L2 has it
+    decay_into_gradient, ///< like L2 regularization
     decay_grows,         ///< w / decay
     beta2_for_beta1,
     residual_dropped,
-    residual_kept, ///< on the mask, too
+    residual_kept, ///< also on the mask
     mean_not_divided,
     mean_of_one_rank,
     second_moment_of_new, ///< M^2 in place of m^2
@@ -37,7 +37,7 @@ enum class Mistake {
     moment_kept_off_mask,
 };
 
-/// Formulations that are the same in real numbers.
+/// Formulations that are equal in real numbers.
 struct Habits {
     enum class Sum { in_order, backwards, in_pairs, divided_first, by_reciprocal };
     enum class Local { plain, residual_first, towards_gradient };
@@ -45,17 +45,17 @@ struct Habits {
     Sum sum = Sum::in_order;
     Local local = Local::plain;
     bool fused = false;         ///< a product and a sum are rounded once
-    bool reciprocals = false;   ///< multiplied in place of divided, in ghat and u
+    bool reciprocals = false;   ///< multiplied instead of divided, in ghat and u
     bool one_decrement = false; ///< w - lr*(u + wd*w)
     bool squares_apart = false; ///< (b2*m)*m
     bool step_size = false;     ///< lr/C1 is one scalar
-    bool in_fp32 = false;       ///< computed in fp32; what is stored is rounded
+    bool in_fp32 = false;       ///< computed in fp32; stored values are rounded
     Mistake mistake = Mistake::none;
 
     [[nodiscard]] bool makes(Mistake one) const { return mistake == one; }
 };
 
-/// T: what it computes in, Bf16 or float. What it stores is bf16.
+/// T is the scalar of its computations, Bf16 or float. Stored values are bf16.
 template <class T>
 class Stranger {
   public:
@@ -222,7 +222,7 @@ class Stranger {
         }
     }
 
-    /// M after clipping; ghat is changed.
+    /// Returns M after clipping; changes ghat.
     Vector<float> clipped(const Vector<float>& M, Vector<float>& ghat, const Vector<float>& before,
                           const Coordinates& S) const {
         if (problem_.settings.clip_norm <= 0.0 || habits_.makes(Mistake::clip_left_out))
@@ -279,7 +279,7 @@ class Stranger {
     T b1_{}, a1_{}, b2_{}, a2_{}, eps_{}, wd_{}, lr_{}, decay_{}, inv1_{}, invs2_{}, lr_inv1_{};
 };
 
-/// Records a run of the stranger, on gradients that are bf16.
+/// Records a run of the stranger, on bf16 gradients.
 template <class T>
 void record_stranger_in(const std::filesystem::path& path, const RecordOptions& options, Habits habits) {
     const auto bf16 = [](float value) { return static_cast<float>(Bf16(static_cast<double>(value))); };

@@ -1,4 +1,4 @@
-// The reference, run on the three scalars side by side.
+// Runs the reference on the three scalars side by side.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -98,7 +98,7 @@ TEST(BoundedScape, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
             ASSERT_TRUE(all_within(bounded.state.w, single.state.w)) << "step " << step;
             for (Index i = 0; i < single.state.w.size(); ++i)
                 worst = std::max(worst, share(bounded.state.w[i], single.state.w[i]));
-            // Which of two nearly equal scores is the greater is not what is asked here.
+            // This test is not about which of two nearly equal scores is greater.
             bounded.state.S = single.state.S;
         }
     }

@@ -12,7 +12,7 @@ inline double widened(float value) {
     return static_cast<double>(value);
 }
 
-/// How far the fp32 result lies from the double one, in units of what the bound grants.
+/// The distance of the fp32 result from the double one, as a share of the bound.
 inline double share(const Bounded& bound, float value) {
     const double distance = std::abs(bound.value() - widened(value));
     return distance == 0.0 ? 0.0 : distance / bound.error();

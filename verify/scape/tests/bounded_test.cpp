@@ -24,7 +24,7 @@ using reference::Vector;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Numbers as a float holds them and as the yardstick does, made by the same operations.
+/// A number as a float and as a bounded double, made by the same operations.
 struct Twin {
     Bounded bound;
     float value = 0.0F;
@@ -49,7 +49,7 @@ class Randomness {
     std::size_t below(std::size_t limit) {
         return std::uniform_int_distribution<std::size_t>(0, limit - 1)(engine_);
     }
-    /// Of either sign, its exponent spread evenly.
+    /// Draws a value of either sign, with its exponent spread evenly.
     float value(int least_exponent, int greatest_exponent) {
         const int exponent =
             least_exponent +
@@ -185,7 +185,7 @@ TEST(Bounded, CancellationCostsWhatTheTermsWereWorth) {
     EXPECT_FALSE(within(sum, 6.0F));
 }
 
-/// Each term is lost in the sum, as it is when ranks are added in their order.
+/// Each term is lost in the sum, as when ranks are added in order.
 TEST(Bounded, AFoldOverManyRanksLiesWithinTheBound) {
     for (const std::size_t ranks : {100U, 130U, 1000U, 5000U}) {
         std::vector<float> values(ranks, 0.999F);
@@ -240,7 +240,7 @@ TEST(Bounded, RandomExpressionsInFp32LieWithinTheBound) {
             default:
                 result = {min(a.bound, b.bound), std::min(a.value, b.value)};
             }
-            // Overflow is not what is bounded here, and what is unbounded need not be followed.
+            // Overflow is not bounded here, and unbounded values need not be followed.
             if (!std::isfinite(result.bound.error()) || std::abs(result.bound.value()) > 0x1p60 ||
                 !std::isfinite(result.value))
                 continue;

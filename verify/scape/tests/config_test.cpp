@@ -1,4 +1,4 @@
-// The config of a trace.
+// Tests the config of a trace.
 #include <array>
 #include <cstddef>
 #include <stdexcept>
@@ -35,7 +35,7 @@ std::string replaced(std::string text, const std::string& old_part, const std::s
     return text.replace(found, old_part.size(), new_part);
 }
 
-/// The message about a config, which must begin with what it is about.
+/// The error about a config, which must begin by naming it.
 std::string config_error(const std::string& text) {
     std::string error = error_of([&] { static_cast<void>(parse_config(text, "t.safetensors: config")); });
     EXPECT_TRUE(error.starts_with("t.safetensors: config")) << error;
@@ -159,7 +159,7 @@ TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
             config.problem.settings.payload = payload;
             EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
         }
-    // What is not clipped has no norm, and old traces keep their bytes.
+    // Without clipping there is no norm, and old traces keep their bytes.
     config.problem.settings.clip_norm = 0.0;
     config.problem.settings.payload = Payload::fp32;
     const std::string unclipped = config_text(config.problem, 3);
@@ -226,7 +226,7 @@ TEST(Config, ARepeatedKeyIsRefused) {
                          "has the key \"steps\" twice"));
     EXPECT_TRUE(contains(changed_config_error(R"("size": 6)", R"("size": 6, "size": 7)"),
                          "has the key \"size\" twice"));
-    // The same key in two objects is none that is repeated.
+    // The same key in two objects is not repeated.
     EXPECT_NO_THROW(static_cast<void>(parse_config(good_config, "x")));
 }
 

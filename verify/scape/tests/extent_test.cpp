@@ -1,4 +1,4 @@
-// Traces that hold a part of a run: chosen segments, or what came after some step.
+// Tests traces that hold a part of a run: chosen segments, or the steps after some step.
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -31,7 +31,7 @@ class ExtentTest : public VerifyTraceTest {
         record(path_, options);
     }
 
-    /// At each level, from each place, whole and by pieces.
+    /// Checks the trace at each level, from each start, whole and by pieces.
     void expect_all(Status status) const {
         for (const Level& level : {Level::exact(), Level::rel()})
             for (const From from : {From::recorded, From::start})
@@ -104,7 +104,7 @@ TEST_F(ExtentTest, TheVerdictSaysWhatWasSampledAndTellsPlacesInTheWholeModel) {
 }
 
 TEST_F(ExtentTest, AMistakeOutsideOfTheSampleDoesNotShowAndInsideItDoes) {
-    // The run itself goes wrong in one coordinate, which a sample holds or does not.
+    // The run itself has one wrong coordinate, which a sample holds or not.
     for (const auto& [sample, status] :
          {std::pair{"wq@0,mlp@30", Status::failed}, std::pair{"wq@28,mlp@0", Status::passed}}) {
         RecordOptions options = support::small_run();
@@ -115,7 +115,7 @@ TEST_F(ExtentTest, AMistakeOutsideOfTheSampleDoesNotShowAndInsideItDoes) {
                 run.restore(std::move(state));
             }
         });
-        // What record --sample would hold of it.
+        // The part that record --sample would hold.
         const TraceReader whole(path_);
         TraceHead head = whole.head();
         head.extent.sample = choose_sample(head.problem, sample);
@@ -167,7 +167,7 @@ TEST_F(ExtentTest, TheNormOfASampleIsTheRecordedOne) {
     ASSERT_TRUE(other.first.has_value());
     EXPECT_EQ(other.first->step, 3);
     EXPECT_EQ(other.first->phase, "clip");
-    // And one that the whole cannot have is told as such.
+    // A norm that is impossible for the whole is reported as such.
     change([](FileImage& image) { std::get<std::vector<double>>(image.at("norm").data)[0] = 1e-3; });
     const TraceVerdict impossible = verify_from(path_, From::recorded);
     ASSERT_TRUE(impossible.first.has_value());

@@ -18,7 +18,7 @@ using support::FileImage;
 
 using Lines = std::vector<std::string>;
 
-// What the wrong values of a run have in common.
+// Tests what the wrong values of a run have in common.
 
 class HintsTest : public VerifyTraceTest {
   protected:
@@ -108,7 +108,7 @@ TEST_F(HintsTest, AMaskThatIsWrongOtherwiseOrNeverChangesIsNotTakenForIt) {
     });
     for (const std::string& line : hints(Level::exact(), From::start))
         EXPECT_NE(line.rfind("mask: ", 0), 0U) << line;
-    // In the first segment, [0, 27), alone: that is no slip of whoever records.
+    // Only in the first segment, [0, 27): a recorder's error would affect all.
     record(path_, support::small_run());
     change([](FileImage& image) {
         for (Index step = 2; step <= 5; ++step) {

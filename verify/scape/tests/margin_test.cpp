@@ -1,4 +1,4 @@
-// How close a choice was that a mask made otherwise.
+// Tests how close a choice was that a mask made differently.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -44,8 +44,8 @@ class MarginTest : public testing::Test {
     const std::string mask_ = "step/0003/next_mask";
     support::TemporaryFolder folder_;
     std::filesystem::path path_;
-    Index taken_ = -1; ///< the least that is taken
-    Index left_ = -1;  ///< the greatest that is left
+    Index taken_ = -1; ///< the least one that is taken
+    Index left_ = -1;  ///< the greatest one that is left
 };
 
 TEST_F(MarginTest, TellsBothScoresAndHowFarTheyAreApart) {
@@ -72,7 +72,7 @@ TEST_F(MarginTest, EqualScoresAreSaidToBe) {
     RecordOptions options = support::small_run();
     options.data = problem::DataClass::zeros;
     record(path_, options);
-    // In the place of one that is taken a later one of the same score.
+    // Replaces a taken coordinate by a later one with the same score.
     Index later = 80;
     while (chosen(later) || score(later) == 0.0F)
         --later;

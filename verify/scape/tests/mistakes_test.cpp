@@ -1,5 +1,5 @@
-// A plain SCAPE and AdamS with a mistake that can be switched on: verify has to name it, in the arithmetic
-// of others, too.
+// A plain SCAPE and AdamS with known bugs that can be switched on: verify has to name each, also in
+// other arithmetics.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -33,11 +33,11 @@ enum class Slip {
     second_moment_own,
     residual_by_next,
     residual_twice,
-    residual_of_one_rank, ///< cleared everywhere, by rank 1 alone
+    residual_of_one_rank, ///< cleared everywhere, only by rank 1
 };
 
-/// Sections 3 and 4 in loops. Computed in double and rounded where it is stored: the bits are its own, and
-/// within REL.
+/// Sections 3 and 4 in loops. It computes in double and rounds what it stores: the bits differ from
+/// the reference's, but are within REL.
 class Plain {
   public:
     Plain(const problem::Problem& problem, double density, Slip slip)
@@ -150,7 +150,7 @@ class MistakesTest : public VerifyTraceTest {
   protected:
     void record_plain(Slip slip, Algorithm algorithm, Index steps = 6) const {
         problem::HyperParameters settings;
-        settings.epsilon = 1e-3; // or it would not matter where it stands
+        settings.epsilon = 1e-3; // otherwise its place would not matter
         const RecordOptions options = support::small_run(algorithm, settings);
         Plain run(options.problem, 0.25, slip);
         TraceHead head{"a test",

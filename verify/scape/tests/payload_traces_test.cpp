@@ -1,4 +1,4 @@
-// Traces whose payloads were rounded (section 21).
+// Tests traces whose payloads were rounded (section 21).
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -34,7 +34,8 @@ TEST_F(VerifyTraceTest, AGoodTraceOfBf16PassesAndNeitherItsRoundingNorItsRestMay
     options.intermediates = true;
     record(path_, options);
     expect_passes(path_);
-    // A mean that is off by what bf16 rounds is off by far more than fp32 may be, unless its bound is lost.
+    // The rounding error of bf16 in a mean is far more than fp32 may have, unless its bound is
+    // lost.
     const support::SafetensorsFile file(path_);
     const std::vector<float> exchanged = file.read_f32("step/0002/exchanged");
     Index off = 0;
@@ -59,7 +60,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfMeansThatAreRoundedPassesAndWhatTheyLoseIsTh
         options.intermediates = true;
         record(path_, options);
         expect_passes(path_);
-        // The same run whose means are not rounded has others.
+        // The same run without rounded means has other values.
         options.problem.settings.payload = problem::format_of(payload);
         const auto other = path_.parent_path() / (path_.filename().string() + ".other");
         record(other, options);
@@ -87,7 +88,8 @@ TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
         record(path_, options);
         expect_passes(path_);
     }
-    // What its own scale lets saturate another sends whole: the residual of the greatest value tells.
+    // Another scale sends whole what the own one lets saturate: the residual of the greatest value
+    // shows it.
     const support::SafetensorsFile file(path_);
     const std::vector<float> local = file.read_f32("step/0002/local/rank0");
     const std::vector<float> before = file.read_f32("step/0002/residual/rank0");
@@ -102,7 +104,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
     EXPECT_GT(lost, 0U) << "nothing was rounded";
 }
 
-/// small_run()'s 81 coordinates, of which the sample holds 22.
+/// small_run()'s 81 coordinates, 22 of which the sample holds.
 class ScaleInTraces : public VerifyTraceTest {
   protected:
     void record_part(const std::string& sample, Index begin,
@@ -116,7 +118,7 @@ class ScaleInTraces : public VerifyTraceTest {
         record(path_, options);
     }
 
-    /// All of a run, with E of every step as it is, but for what `change_one` does to it.
+    /// Records a whole run with E of every step, changed by `change_one`.
     void record_with_scales(const std::function<void(std::vector<int>&)>& change_one) const {
         record_part("wq,norm,mlp", 0); // all of it, so that E is there
         const TraceReader trace(path_);
@@ -149,7 +151,7 @@ class ScaleInTraces : public VerifyTraceTest {
         std::filesystem::rename(path, path_);
     }
 
-    /// At each level, from each place, whole and by pieces.
+    /// Checks the trace at each level, from each start, whole and by pieces.
     void expect_all(Status status) const {
         for (const Level& level : {Level::exact(), Level::rel()})
             for (const From from : {From::recorded, From::start})
@@ -196,7 +198,7 @@ TEST_F(ScaleInTraces, AScaleThatASampleCannotHaveIsFound) {
     expect_all(Status::failed);
 }
 
-/// One that it could have has to round as the recorded values are rounded.
+/// A possible scale has to round as the recorded values are rounded.
 TEST_F(ScaleInTraces, AnotherScaleInASampleShowsInWhatItRounds) {
     record_part("wq@28,mlp@0", 2, problem::DataClass::wide);
     set_exponent(1, exponents()[1] + 25);
@@ -208,7 +210,7 @@ TEST_F(ScaleInTraces, AnotherScaleInASampleShowsInWhatItRounds) {
     expect_all(Status::failed);
 }
 
-/// What saturates or is rounded is in the residual, of the whole as of a sample.
+/// Saturated and rounded parts are in the residual, in the whole and in a sample.
 TEST_F(ScaleInTraces, ARestThatIsLostInASampleIsFound) {
     record_part("wq@28,mlp@0", 2);
     const support::SafetensorsFile file(path_);
@@ -241,7 +243,7 @@ TEST_F(ScaleInTraces, OfAWholeRunEveryScaleIsHeldAgainstTheStepsBefore) {
             EXPECT_EQ(verdict.first->result, "exponent");
             expect_all(Status::failed);
         }
-    // In the middle of a run the first is taken as it is recorded, and no other.
+    // In the middle of a run the first scale is accepted as recorded, but no other.
     record_part("", 3);
     set_exponent(3, exponents()[3] + 1);
     EXPECT_EQ(verify_from(path_, From::recorded).first->result, "exponent");
@@ -263,7 +265,7 @@ TEST_F(ScaleInTraces, APartWithoutItsScaleIsRefusedInALine) {
     }
 }
 
-/// A refused step has none, and leaves that of the next as it was.
+/// A refused step has no scale, and does not change that of the next.
 TEST_F(ScaleInTraces, ARefusedStepHasNone) {
     RecordOptions options = support::small_run();
     options.problem.settings.payload = problem::Payload::e5m2;

@@ -1,4 +1,4 @@
-// A trace that is checked piece by piece has the verdict of one that is checked as a whole.
+// A trace checked piece by piece must get the same verdict as one checked as a whole.
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -34,7 +34,7 @@ std::string verdict_by(const std::filesystem::path& path, const Level& level, Fr
     }
 }
 
-/// How many of the verdicts have failed.
+/// The number of failed verdicts.
 int expect_same(const std::filesystem::path& path) {
     int failed = 0;
     for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
@@ -100,7 +100,7 @@ TEST_F(PiecesTest, AWrongMaskIsToldAsInTheWhole) {
 TEST_F(PiecesTest, WhatHangsTogetherIsCheckedAsAWhole) {
     record_small(trace::Replicas::copies);
     EXPECT_EQ(expect_same(path_), 0);
-    // The ranks that are odd are others in each piece.
+    // Different ranks are wrong in different pieces.
     support::set_element(path_, "step/0002/parameters/rank0", 2, 0.5F);
     support::set_element(path_, "step/0002/parameters/rank1", 50, 0.5F);
     EXPECT_EQ(expect_same(path_), 5);
@@ -119,7 +119,7 @@ TEST_F(PiecesTest, WhatHangsTogetherIsCheckedAsAWhole) {
     EXPECT_EQ(expect_same(path_), 0) << "refused, as it must be";
 }
 
-/// What all pieces have to be told is found out piece by piece, too: this throws where it is not.
+/// Requires that what all pieces need to know is also found piece by piece: run() throws otherwise.
 void expect_step_by_step(const std::filesystem::path& path, From from) {
     const TraceReader trace(path);
     VerifyOptions options;

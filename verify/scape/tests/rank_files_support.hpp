@@ -8,12 +8,13 @@
 
 #include "support.hpp"
 
-// What the tests of ranks' own files share.
+// Shared by the tests of ranks' own files.
 
 namespace truestep::verify::scape::support {
 
-/// What each rank would have written of this run by itself: what is its own, and what stands before the
-/// first step. The trace holds copies of what is the same on all ranks.
+/// Writes the files that the ranks would have written by themselves: each rank's own results, and
+/// what precedes the first step. The trace holds copies of the results that are the same on all
+/// ranks.
 inline std::vector<std::filesystem::path> split_by_rank(const std::filesystem::path& trace, int workers,
                                                         const std::filesystem::path& folder,
                                                         const std::string& name = "run") {

@@ -1,4 +1,4 @@
-// What each rank of a run has written by itself, read as one trace.
+// Tests files that each rank of a run has written by itself, read as one trace.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -47,7 +47,7 @@ class RankFilesTest : public VerifyTraceTest {
         return error_of([&] { static_cast<void>(verify_trace(run_, {})); });
     }
 
-    /// But for the path.
+    /// The report without the path.
     [[nodiscard]] static std::string told(TraceVerdict verdict) {
         verdict.path.clear();
         return json_report(verdict).dump();
@@ -150,7 +150,7 @@ TEST_F(RankFilesTest, TheirNamesSayTheirRun) {
 }
 
 TEST_F(RankFilesTest, TheNumberIsReadWhole) {
-    // rank1 is no part of rank10, and the last place counts.
+    // rank1 is not part of rank10, and the last place counts.
     const auto odd = folder_ / "rank1_of_rank10.safetensors";
     std::filesystem::copy_file(files_[1], odd);
     EXPECT_TRUE(contains(error_of([&] { static_cast<void>(trace::run_of({odd})); }),

@@ -66,7 +66,7 @@ class RecordTest : public testing::Test {
   protected:
     RecordTest() : path_(folder_ / "trace.safetensors") {}
 
-    /// Every value of the results that a refused step must leave as they are.
+    /// Every value of the results that a refused step must not change.
     static void expect_same_state(const TraceReader& trace, Index before, Index after) {
         for (const ResultKind& kind : result_kinds) {
             if (kind.intermediate || kind.is_mask)
@@ -178,7 +178,7 @@ TEST_F(RecordTest, ARefusedStepLeavesTheStateAndTheComingMask) {
 }
 
 TEST_F(RecordTest, AfterARefusedStepTheRunGoesOnAsIfItHadNotBeen) {
-    // The refused step has no number of its own, so the good step after it is the third.
+    // The refused step does not count, so the good step after it is the third.
     RecordOptions options = support::small_run();
     options.final_learning_rate = options.learning_rate;
     options.injections = {{3, 2, 64, nan}};

@@ -1,4 +1,4 @@
-// Ranks that do not have the same, recorded by rank: which one drifts.
+// Tests traces whose ranks differ, recorded by rank: which one drifts.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -64,7 +64,7 @@ TEST_F(ReplicasTest, RankZeroIsNotTakenForRight) {
     set_element(path_, "step/0002/first_moment/rank0", 31, value + 1.0F);
     everywhere([](const TraceVerdict& verdict) { expect_place(verdict, 2, "first_moment", 0, 31); });
     copies_to_fingerprints();
-    // The vector that is recorded is rank 0's, by the fingerprints.
+    // By the fingerprints, the recorded vector is rank 0's.
     everywhere([](const TraceVerdict& verdict) { expect_place(verdict, 2, "first_moment", 0, 31); });
 }
 
@@ -91,7 +91,8 @@ TEST_F(ReplicasTest, OneFlippedMaskBitOnOneRank) {
         for (const int rank : {0, 1, 2}) {
             SCOPED_TRACE(result + std::to_string(rank));
             record_small(trace::Replicas::copies);
-            // The last parameter is in a segment of rank 2; whose copy it is, is what is named.
+            // The last parameter is in a segment of rank 2; the verdict names the rank whose copy
+            // it is.
             flip_mask_bit(path_, "step/0002/" + std::string(result) + "/rank" + std::to_string(rank), 80);
             expect_place(verify(From::start), 2, result, rank, 80);
             EXPECT_EQ(mismatched(verify(From::start)), 1);

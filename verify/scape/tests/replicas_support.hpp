@@ -18,7 +18,7 @@
 
 #include "support.hpp"
 
-// What the tests of replicas share: small traces that hold them, as copies or as fingerprints.
+// Shared by the tests of replicas: small traces that hold them, as copies or as fingerprints.
 
 namespace truestep::verify::scape {
 
@@ -60,7 +60,7 @@ class ReplicasTest : public testing::Test {
         return support::error_of([&] { static_cast<void>(verify_trace(path_, {})); });
     }
 
-    /// Both ways to check, at both levels that a trace can have.
+    /// Checks in both ways, at both levels that a trace can have.
     template <class Check>
     void everywhere(Check check) const {
         for (const From from : {From::recorded, From::start})
@@ -70,7 +70,7 @@ class ReplicasTest : public testing::Test {
             }
     }
 
-    /// A trace with copies becomes one with fingerprints: of each rank's own, and of rank 0's the vector.
+    /// Turns a trace with copies into one with fingerprints of all ranks and rank 0's vector.
     void copies_to_fingerprints() const {
         support::FileImage image(path_);
         std::vector<support::FileImage::Tensor> tensors;

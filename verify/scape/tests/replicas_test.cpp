@@ -1,4 +1,4 @@
-// What has to be the same on all ranks, recorded by rank: copies, and fingerprints.
+// Tests results that must be the same on all ranks, recorded by rank: copies, and fingerprints.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -50,7 +50,7 @@ TEST_F(ReplicasTest, OneRankHasNone) {
         EXPECT_EQ(verdict.status, Status::passed);
         EXPECT_FALSE(contains(text_report(verdict), "replicas"));
     }
-    // Written by somebody else, rank 0's copy is no error.
+    // Another tool's name for the one copy, rank 0's, is no error.
     change([](FileImage& image) { image.at("step/0002/parameters").name = "step/0002/parameters/rank0"; });
     EXPECT_EQ(verify().status, Status::passed);
 }
@@ -138,7 +138,7 @@ TEST_F(ReplicasTest, FingerprintsAloneAreCompared) {
     expect_place(verify(From::start, Level::rel()), 5, "next_mask", 1, std::nullopt);
 }
 
-// What is no such trace.
+// Invalid traces.
 
 TEST_F(ReplicasTest, ACopyThatIsMissingIsNamed) {
     for (const char* rank : {"rank0", "rank1", "rank2"}) {

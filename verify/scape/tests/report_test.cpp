@@ -44,7 +44,7 @@ class ReportTest : public testing::Test {
         return verify_trace(path_, options);
     }
 
-    /// As a reader of the file sees it.
+    /// The JSON as a reader of the file sees it.
     [[nodiscard]] static json parsed(const TraceVerdict& verdict) {
         return json::parse(json_report(verdict).dump());
     }

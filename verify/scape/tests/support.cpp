@@ -33,7 +33,7 @@ class Environment {
         for (char** entry = environ; *entry != nullptr; ++entry) {
             const std::string text = *entry;
             const std::string name = text.substr(0, text.find('='));
-            // Whoever runs the tests may have set it; here it is the tests' alone.
+            // The person who runs the tests may have set it; here only the tests decide.
             if (!changes.contains(name) && name != "NO_COLOR")
                 texts_.push_back(text);
         }
@@ -308,7 +308,7 @@ ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments,
     }
     ToolResult result;
     const pid_t child = start_tool(arguments, environment, device, errors.string());
-    // The read fails when the last one who had the terminal open is gone.
+    // The read fails when the last process has closed the terminal.
     char buffer[4096];
     for (ssize_t count = 0; (count = read(terminal, buffer, sizeof buffer)) > 0;)
         result.output.append(buffer, static_cast<std::size_t>(count));

@@ -25,7 +25,7 @@ namespace truestep::verify::scape {
 inline constexpr int all_ranks = Divergence::all_ranks;
 }
 
-/// What the suites of the verifying side share.
+/// Shared by the test suites of verify/.
 namespace truestep::verify::scape::support {
 
 using storage::DataType;
@@ -37,7 +37,7 @@ using storage::TensorEntry;
     return tensor_name(gradient_kind, step, rank);
 }
 
-/// A folder of its own, gone at the end.
+/// A separate folder, removed at the end.
 class TemporaryFolder {
   public:
     TemporaryFolder();
@@ -56,7 +56,7 @@ class TemporaryFolder {
 void store(const std::filesystem::path& path, std::string_view bytes);
 [[nodiscard]] bool contains(std::string_view text, std::string_view part);
 
-/// The text of the truestep::Error that `action` must throw: one line, as all of them are.
+/// The text of the truestep::Error that `action` must throw; it must be one line.
 template <class Action>
 [[nodiscard]] std::string error_of(Action action) {
     try {
@@ -71,14 +71,14 @@ template <class Action>
     return {};
 }
 
-/// Three workers; 81 parameters, which end inside a byte, in tensors that the ranges of 27 cut; five steps;
-/// all that can be recorded. The segments: wq [0, 27) of rank 0; wq [27, 30), norm [30, 35) and
-/// mlp [35, 54) of rank 1; mlp [54, 81) of rank 2.
+/// Three workers; 81 parameters, which end inside a byte, in tensors that the ranges of 27 cut;
+/// five steps; with all possible results. The segments: wq [0, 27) of rank 0; wq [27, 30), norm
+/// [30, 35) and mlp [35, 54) of rank 1; mlp [54, 81) of rank 2.
 [[nodiscard]] RecordOptions small_run(problem::Algorithm algorithm = problem::Algorithm::scape,
                                       const problem::HyperParameters& settings = {}, int workers = 3,
                                       problem::PartitionRule rule = problem::PartitionRule::by_shard);
 
-/// As record(), with a hand in it: `before` may change the run before each step.
+/// Like record(), but `before` may change the run before each step.
 void record_with(const std::filesystem::path& path, const RecordOptions& options,
                  const std::function<void(Index step, Run<float>& run)>& before);
 
@@ -97,7 +97,7 @@ template <class Element>
     return value;
 }
 
-/// Overwrites one element where it lies in the file.
+/// Overwrites one element in the file.
 template <class Element>
 void set_element(const std::filesystem::path& path, const std::string& tensor, Index index, Element value) {
     write_bytes(path, data_offset(path, tensor) + static_cast<std::uint64_t>(index) * sizeof value, &value,
@@ -132,7 +132,7 @@ struct FileImage {
     std::vector<Tensor> tensors;
 };
 
-/// Over all rows, the outcomes of the steps included.
+/// The mismatches of all rows, including the outcomes of the steps.
 [[nodiscard]] Index mismatched(const TraceVerdict& verdict);
 /// The row of a result, or "outcome".
 [[nodiscard]] const Row& row(const TraceVerdict& verdict, const std::string& result);
@@ -146,12 +146,12 @@ struct ToolResult {
 /// Runs the tool `truestep` with standard output and error in files.
 [[nodiscard]] ToolResult run_tool(const std::vector<std::string>& arguments,
                                   const std::map<std::string, std::string>& environment = {});
-/// Runs it with standard output on a terminal of its own; status -1 where there is none to be had.
+/// Runs it with standard output on a separate terminal; status -1 if none is available.
 [[nodiscard]] ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments,
                                               const std::map<std::string, std::string>& environment = {});
 
 [[nodiscard]] std::vector<std::string> lines(const std::string& text);
-/// Without the line feed; empty if there is no line.
+/// The last line without the line feed; empty if there is no line.
 [[nodiscard]] std::string last_line(const std::string& text);
 
 } // namespace truestep::verify::scape::support

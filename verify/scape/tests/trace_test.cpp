@@ -30,7 +30,7 @@ class TraceTest : public testing::Test {
 
     void record_small() const { record(path_, support::small_run()); }
 
-    /// The message about the recorded small run after a change, which must begin with the path.
+    /// The error about the recorded small run after a change, which must begin with the path.
     template <class Change>
     std::string error_after(Change change) const {
         record_small();

@@ -122,8 +122,8 @@ TEST_F(VerifyTraceTest, EachParameterGroupHasItsOwnRateAndDecay) {
                 EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
                 EXPECT_TRUE(contains(text_report(verdict), "3 tensors of 2 parameter groups"));
             }
-        // The rates, and the decay, of one group for both: what a recorder did that knew one. The second
-        // group is "norm", from coordinate 30 on.
+        // The rates, or the decay, of one group used for both, as by a recorder that knows only
+        // one. The second group is "norm", from coordinate 30 on.
         const Place first{1, Phase::update, "parameters", all_ranks, 30, "norm", 0};
         FileImage image(path_);
         auto& rates = std::get<std::vector<double>>(image.at("learning_rate").data);
@@ -139,8 +139,8 @@ TEST_F(VerifyTraceTest, EachParameterGroupHasItsOwnRateAndDecay) {
     }
 }
 
-// Masks at REL: two scores that rounding cannot tell apart. One worker, one segment of nine coordinates of
-// which one is taken; coordinates 2 and 5 are made nearly equal and the greatest by far.
+// Masks at REL: two scores that rounding cannot distinguish. One worker, one segment of nine
+// coordinates, one of which is taken; coordinates 2 and 5 are nearly equal and by far the greatest.
 
 class NearTieTest : public VerifyTraceTest {
   protected:
@@ -161,12 +161,12 @@ class NearTieTest : public VerifyTraceTest {
                           true,
                           "a test"};
         // Rank 1 holds the middle of the vector and so owns the tensor.
-        // Two steps apart, for times 0.1 one could be lost.
+        // Two steps apart, because times 0.1 one could be lost.
         run.injections = {{1, 1, greater, next_up(next_up(60.0F))}, {1, 1, lesser, lesser_value}};
         return run;
     }
 
-    /// A right run but for the mask that step `step` uses: the lesser coordinate's in place of its own.
+    /// A right run, except that step `step` uses the lesser coordinate's mask.
     void record_with_the_lesser_at(Index step, float lesser_value) const {
         support::record_with(path_, options(lesser_value), [&](Index now, verify::scape::Run<float>& run) {
             if (now != step)

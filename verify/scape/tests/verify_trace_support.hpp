@@ -14,7 +14,8 @@
 
 #include "support.hpp"
 
-// What the tests of verify_trace share: a trace to change, and where the first divergence has to be.
+// Shared by the tests of verify_trace: a trace to change, and the expected place of the first
+// divergence.
 
 namespace truestep::verify::scape {
 
@@ -24,7 +25,7 @@ inline float next_up(float value) {
 inline float negated(float value) {
     return -value;
 }
-/// Far enough to outlast the roundings of a step, near enough to change no selection.
+/// A change that exceeds the roundings of a step, but changes no selection.
 inline float a_thousandth_more(float value) {
     return value * 1.001F;
 }
@@ -49,7 +50,7 @@ inline TraceVerdict verify_from(const std::filesystem::path& path, From from,
     return verify_trace(path, options);
 }
 
-/// Where the first divergence has to be.
+/// The expected place of the first divergence.
 struct Place {
     Index step = 0;
     Phase phase = Phase::check;
@@ -80,7 +81,7 @@ class VerifyTraceTest : public testing::Test {
   protected:
     VerifyTraceTest() : path_(folder_ / "trace.safetensors") {}
 
-    /// The trace's first `steps` steps, checked.
+    /// Checks the trace's first `steps` steps.
     [[nodiscard]] TraceVerdict verify_steps(Index steps, From from) const {
         const auto part = folder_ / "part.safetensors";
         support::FileImage image(path_);

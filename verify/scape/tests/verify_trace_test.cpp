@@ -80,7 +80,7 @@ TEST_F(VerifyTraceTest, AGradientThatShouldHaveBeenRefusedFailsTheCheckAtItsPlac
 
 TEST_F(VerifyTraceTest, AfterAStepThatWasNotRefusedTheRecordedStateIsFollowed) {
     problem::HyperParameters settings;
-    settings.bias_correction = problem::BiasCorrection::none; // else every later step's number counts too
+    settings.bias_correction = problem::BiasCorrection::none; // else later steps' numbers matter
     record(path_, support::small_run(problem::Algorithm::scape, settings));
     set_element(path_, "step/0002/gradient/rank2", 33, nan(0.0F));
     EXPECT_EQ(mismatched(verify_from(path_, From::recorded)), 1);

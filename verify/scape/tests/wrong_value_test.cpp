@@ -27,24 +27,24 @@ using support::mismatched;
 using support::row;
 using support::set_element;
 
-// One wrong value or bit in a good trace: found exactly where it is, and nothing else fails that does not
-// hang on it.
+// One wrong value or bit in a good trace: it is found exactly where it is, and only results that
+// depend on it fail.
 
-/// Which coordinate of a vector is made wrong: one of a tensor, by its place relative to the step's mask.
+/// The coordinate that is made wrong: one of a tensor, by its place relative to the step's mask.
 enum class Pick { any, selected, unselected };
 
 struct Corruption {
     std::string name;
     Result result;
     Index step;
-    int rank; ///< of the vector; 0 where all ranks have the same
+    int rank; ///< of the vector; 0 if all ranks have the same
     std::string tensor;
     Index from_end; ///< 0: the last coordinate of the tensor that `pick` allows, 1: the one before, ...
     Pick pick;
     float (*change)(float);
     Phase phase;
     bool clip = false;
-    bool dense = false; ///< AdamS in place of SCAPE
+    bool dense = false; ///< AdamS instead of SCAPE
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that googletest looks for
@@ -54,7 +54,7 @@ void PrintTo(const Corruption& corruption, std::ostream* stream) {
 
 class OneWrongValue : public VerifyTraceTest, public testing::WithParamInterface<Corruption> {
   protected:
-    /// Records the trace, makes the value wrong and says where it is.
+    /// Records the trace, makes the value wrong and returns its place.
     Place corrupt() const {
         const Corruption& corruption = GetParam();
         problem::HyperParameters settings;
@@ -168,11 +168,11 @@ INSTANTIATE_TEST_SUITE_P(
                    Phase::residual}),
     [](const auto& instance) { return instance.param.name; });
 
-// What hangs on a wrong state, counted.
+// The results that depend on a wrong state, counted.
 
 TEST_F(VerifyTraceTest, AWrongResidualIsSeenAgainInTheNextStepOfItsRankOnly) {
     record(path_, support::small_run());
-    // Rank 0 owns nothing of mlp, so no score hangs on its residual there.
+    // Rank 0 owns nothing of mlp, so no score depends on its residual there.
     Index coordinate = 80;
     while (mask_bit(path_, "step/0002/mask", coordinate) || mask_bit(path_, "step/0003/mask", coordinate))
         --coordinate;
@@ -217,7 +217,7 @@ TEST_F(VerifyTraceTest, AWrongMomentOffTheMaskIsSeenInEveryRanksNextStep) {
     while (mask_bit(path_, "step/0002/mask", coordinate) || mask_bit(path_, "step/0003/mask", coordinate) ||
            mask_bit(path_, "step/0004/mask", coordinate))
         --coordinate;
-    // Small, so that no score that decides is moved past another.
+    // Small, so that no deciding score moves past another.
     set_element(path_, "step/0002/first_moment", coordinate, 0x1p-10F);
     const TraceVerdict verdict = verify_from(path_, From::recorded);
     EXPECT_EQ(row(verdict, "first_moment").mismatched, 1);
@@ -239,7 +239,7 @@ TEST_F(VerifyTraceTest, ANanInAStateEndsTheCheckWithTheReasonFromTheRecordedStat
 
 // Masks.
 
-/// A coordinate of [begin, end) that the mask holds, or does not hold.
+/// A coordinate of [begin, end) that the mask holds, or one that it lacks.
 Index coordinate_in(const std::filesystem::path& path, const std::string& mask, Index begin, Index end,
                     bool held) {
     for (Index coordinate = begin; coordinate < end; ++coordinate)
@@ -259,8 +259,8 @@ TEST_F(VerifyTraceTest, AMaskBitThatIsMissingIsFoundWithTheSegmentsOwner) {
     EXPECT_EQ(mismatched(start), 1);
     const TraceVerdict recorded = verify_from(path_, From::recorded);
     expect_first(recorded, place);
-    // The step is taken with the trace's mask, so that its results at that one coordinate are wrong too:
-    // mean, gradient, three residuals, moment and parameter. No other step hangs on it.
+    // The step is taken with the trace's mask, so that its results at that one coordinate are wrong
+    // too: mean, gradient, three residuals, moment and parameter. No other step depends on it.
     EXPECT_EQ(mismatched(recorded), 1 + 7);
     EXPECT_EQ(row(recorded, "residual").mismatched, 3);
     EXPECT_EQ(row(recorded, "next_mask").mismatched, 0);
@@ -296,7 +296,8 @@ TEST_F(VerifyTraceTest, AMaskBitBeyondTheLastParameterIsFound) {
     }
 }
 
-/// Takes the first coordinate of [begin, end) that is in the mask out, and puts the first that is not in.
+/// Removes the first coordinate of [begin, end) that is in the mask, and adds the first that is
+/// not.
 std::vector<Index> swap_in_segment(const std::filesystem::path& path, const std::string& mask, Index begin,
                                    Index end) {
     std::vector<Index> swapped{coordinate_in(path, mask, begin, end, true),

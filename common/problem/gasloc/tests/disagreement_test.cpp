@@ -1,5 +1,5 @@
-// The formulas of section 15 beside what workers do: the rounds of section 13 without drift, played in
-// double.
+// Compares the formulas of section 15 with simulated workers: the rounds of section 13 without
+// drift, in double.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -34,7 +34,7 @@ Settings settings_of(Law law, const Choice& choice) {
     return settings;
 }
 
-/// One number each; they disagree by 1 altogether, and their mean is 0.
+/// Workers that hold one number each. Together they disagree by 1, and their mean is 0.
 class Workers {
   public:
     Workers(int workers, const Choice& choice, unsigned seed)
@@ -61,7 +61,7 @@ class Workers {
         before_ = into;
     }
 
-    /// Of theta (local), of z (gossiped).
+    /// The sum of squares of theta (local) or of z (gossiped).
     [[nodiscard]] double square() const {
         double sum = 0.0;
         for (const double x : choice_.momentum == Momentum::local ? theta_ : before_)
@@ -69,8 +69,8 @@ class Workers {
         return sum;
     }
 
-    /// Scales theta and before, to 1 each if they are alike, takes the roundings of their means off, and
-    /// says by how much it had to scale.
+    /// Removes the rounding errors of the means of theta and before, scales both so that their squares add
+    /// up to 2, and returns the divisor.
     double normalize() {
         double sum = 0.0;
         for (std::vector<double>* values : {&theta_, &before_}) {
@@ -95,7 +95,7 @@ class Workers {
     std::vector<double> before_;
 };
 
-/// Over `rounds` rounds, whole turns of the graphs, after half as many.
+/// The rate over `rounds` rounds, a multiple of the graphs' period, after half as many to settle.
 double measured_rate(const std::vector<Graph>& graphs, int workers, const Choice& choice, int rounds) {
     Workers all(workers, choice, 1);
     double logarithm = 0.0;
@@ -113,7 +113,7 @@ void expect_measured(Law law, int workers, const Choice& choice) {
         graphs.push_back(graph_of(law, 1, round, workers));
     const double formula = rate(settings_of(law, choice), workers).value;
     const double measured = measured_rate(graphs, workers, choice, workers == 64 ? 960 : 2400);
-    // 1 % of the rate, and of how much is lost a round, which is less where it is near 1.
+    // 1 % of the rate; near 1, where less is lost a round, 1 % of that loss.
     const double percent = 0.01 * std::abs(std::log(formula));
     EXPECT_NEAR(std::log(measured), std::log(formula), std::min(0.01, percent + 2e-4))
         << text(law, workers, choice);
@@ -132,7 +132,7 @@ TEST(Disagreement, GraphsThatComeInTurnsHaveTheRateOfTheFormula) {
                         expect_measured(law, workers, choice);
 }
 
-/// Of section 15, as it stands there.
+/// The recurrence of the squares, as section 15 states it.
 struct Squares {
     double A = 1.0, B = 1.0, C = 1.0;
 
@@ -168,7 +168,7 @@ std::vector<Graph> all_graphs(Law law, int workers) {
     return graphs;
 }
 
-/// Summed over all ways in which `rounds` more rounds may go.
+/// The squares summed over all possible sequences of `rounds` more rounds.
 double sum_of_squares(const Workers& workers, const std::vector<Graph>& graphs, int rounds) {
     if (rounds == 0)
         return workers.square();
@@ -188,7 +188,7 @@ struct Few {
     int rounds;
 };
 
-// No statistics: every graph that may be drawn is, each as often.
+// No statistics: every graph that can be drawn counts once.
 TEST(Disagreement, OverAllThatCanBeDrawnTheMeanSquareIsTheFormulas) {
     for (const Few& few :
          {Few{Law::pairs, 2, 1, 6}, Few{Law::pairs, 3, 3, 5}, Few{Law::pairs, 4, 3, 5},
@@ -209,7 +209,8 @@ TEST(Disagreement, OverAllThatCanBeDrawnTheMeanSquareIsTheFormulas) {
     }
 }
 
-/// Over many seeds, as the law draws. Few rounds: later the mean is made by a few seeds that go far off.
+/// Averages over many seeds, as the law draws. Few rounds: later a few outlying seeds would
+/// dominate the mean.
 void expect_mean_squares(Law law, int workers) {
     constexpr int seeds = 2000;
     constexpr int rounds = 8;
@@ -248,7 +249,7 @@ TEST(Disagreement, RandomGraphsHaveTheMeanSquaresOfTheFormula) {
             expect_mean_squares(law, workers);
 }
 
-/// The factor a round, in the long run; 0 where nothing is left.
+/// The factor a round in the long run; 0 where nothing is left.
 double iterated_rate(Moments of, const Choice& choice) {
     Squares squares{1.0, 0.3, 2.0};
     double logarithm = 0.0;

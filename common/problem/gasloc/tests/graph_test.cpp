@@ -24,7 +24,7 @@ std::string error_of(const std::function<void()>& act) {
     return "no error";
 }
 
-// Worked out with Python's whole numbers, from section 14 alone.
+// Computed from section 14 alone, in Python's whole numbers.
 TEST(Graph, RandomNumbersAreThoseOfTheSpecification) {
     EXPECT_EQ(random_number(0, 1, 1), 0x4181b152fb77616fU);
     EXPECT_EQ(random_number(1, 2, 3), 0x14d14f80e5f9c880U);

@@ -39,7 +39,7 @@ double ring_least(int workers) {
     return 1 - std::cos(2 * std::numbers::pi / workers);
 }
 
-/// Of what disagrees.
+/// The eigenvalues of a ring without the 0 of agreement.
 std::vector<double> ring_eigenvalues(int workers) {
     std::vector<double> values;
     for (int k = 1; k < workers; ++k)
@@ -55,7 +55,7 @@ TEST(Eigenvalues, OfGraphsThatAreKnown) {
     EXPECT_NEAR(path[1], 0.5, 1e-15);
     EXPECT_NEAR(path[2], 1.5, 1e-15);
     const std::vector<double> weighted = eigenvalues({{0, 1, 3.0}, {0, 2, 0.5}}, 4);
-    // The characteristic polynomial of the three that are joined: l^3 - 3.5 l^2 + 1.125 l.
+    // The characteristic polynomial of the three joined workers: l^3 - 3.5 l^2 + 1.125 l.
     const double root = std::sqrt(3.5 * 3.5 - 4 * 1.125);
     EXPECT_NEAR(weighted[2], (3.5 - root) / 2, 1e-14);
     EXPECT_NEAR(weighted[3], (3.5 + root) / 2, 1e-14);
@@ -99,7 +99,7 @@ TEST(Best, IsTheFastestOfAFixedGraph) {
         const auto rate_at = [&](double alpha, double gamma) {
             return fixed_rate(values, alpha, gamma, Momentum::local);
         };
-        // A double root: half of the digits.
+        // A double root halves the digits.
         EXPECT_NEAR(rate_at(fastest.alpha, fastest.gamma), fastest.rate, 1e-7);
         EXPECT_DOUBLE_EQ(fastest.rate, std::sqrt(fastest.gamma));
         for (const double change : {-0.01, 0.01}) {
@@ -115,9 +115,9 @@ TEST(Best, IsTheFastestOfAFixedGraph) {
     EXPECT_DOUBLE_EQ(best(1, 1).rate, 0.0);
 }
 
-/// How often a ring has to gossip until 1e-6 of the disagreement is left: by the formula, and as it comes
-/// of section 13 where one worker alone began with something else. All workers of a ring are alike, and so
-/// that is the mean over all starts.
+/// How often a ring has to gossip until 1e-6 of the disagreement is left: by the formula, and by
+/// playing section 13 where one worker alone began differently. All workers of a ring are alike, so
+/// this is the mean over all starts.
 struct Rounds {
     int formula = 0, played = 0;
 };
@@ -196,7 +196,7 @@ TEST(Stable, FixedGraphsUpToTheirBorder) {
         }
 }
 
-/// The greatest alpha of section 15.
+/// The greatest stable alpha by section 15.
 double random_border(Law law, int workers, double g, Momentum momentum) {
     const auto [p, q] = moments(law, workers);
     if (momentum == Momentum::local)

@@ -49,7 +49,8 @@ TEST(MaplQuantization, AnIndexTakesAsManyBitsAsItNeeds) {
     EXPECT_EQ(codeword_bytes(three), 4U * 6 * 2); // one of five codewords, of six books
 }
 
-// Section 23.1: after S micro-batches each has travelled once, and the next turn has an order of its own.
+// Section 23.1: after S micro-batches each codeword has travelled once, and the next turn has
+// another order.
 TEST(MaplQuantization, ATurnTakesEachCodewordOnce) {
     const Settings settings = quantized({.codewords = 12, .subsets = 4});
     std::set<std::vector<Word>> orders;

@@ -110,8 +110,8 @@ TEST(MaplSettings, OffTheManifoldIsToldWithDistanceAndBound) {
               "the subspace has 3 values; width 2 and rank 1 make it 2");
 }
 
-// By hand, of one feature: a step at the greatest rate leaves a singular value of 0.48, and two turns of
-// the retraction take it to 0.9750; A^T A may be 2 * 0.0250 from 1.
+// Worked out by hand for one feature: a step at the greatest rate leaves a singular value of 0.48,
+// and two turns of the retraction take it to 0.9750; A^T A may be 2 * 0.0250 from 1.
 TEST(MaplSettings, StepsMayLeaveWhatTheRetractionDoes) {
     const Settings settings{.width = 1, .rank = 1};
     const auto at_distance = [](double distance) {

@@ -1,5 +1,5 @@
-// Up to two preemptions of everything, three of peers, and many drawn schedules: minutes. What takes
-// longest is in longest_schedules_test.cpp.
+// Explores up to two preemptions of everything, three of peers, and many drawn schedules, which
+// takes minutes. The longest scenarios are in longest_schedules_test.cpp.
 
 #include "asked.hpp"
 

@@ -10,7 +10,7 @@
 
 namespace truestep::distributed::model {
 
-/// Of which scenario which schedules. `least`: so that an exploration that has become empty is noticed.
+/// A scenario and the schedules to explore. `least` reveals an exploration that has become empty.
 struct Asked {
     std::string scenario;
     int bound;

@@ -16,7 +16,7 @@ constexpr std::size_t most_threads = 4; ///< the caller and three
     return x ^ (x >> 31U);
 }
 
-/// A vector clock: how much of each thread's past one knows of.
+/// A vector clock: how much of each thread's past is known.
 class Clock {
   public:
     [[nodiscard]] std::uint32_t operator[](std::size_t thread) const { return ticks_[thread]; }
@@ -37,8 +37,8 @@ class Clock {
     std::array<std::uint32_t, most_threads> ticks_{};
 };
 
-/// Who has read and written a place in memory that no atomic guards. Two that touch it, one of which
-/// writes, have to be ordered by what they synchronize with, in whichever order they happen to come.
+/// The reads and writes of a place in memory that no atomic guards. Two accesses, of which one
+/// writes, must be ordered by synchronization, in whichever order they happen to come.
 struct Place {
     Clock reads;
     Clock writes;

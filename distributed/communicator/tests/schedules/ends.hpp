@@ -9,7 +9,7 @@
 /// What scenarios of both kinds need.
 namespace truestep::distributed::model {
 
-/// Threads that wait for each other by other means than a communicator's.
+/// Threads that wait for each other without a communicator.
 class Crowd {
   public:
     void come_and_wait_for(std::size_t others) {
@@ -25,12 +25,12 @@ class Crowd {
     Plain<std::size_t> come_{0};
 };
 
-/// How an execution that may end badly did: what each rank was told, and the caller.
+/// How an execution that may fail ended: the errors of each rank, and of the caller.
 struct Ends {
     std::array<std::string, ranks> of_rank;
     std::string of_all;
 
-    /// Who was told anything was told this, and the caller too.
+    /// Every rank with an error got this text, and the caller too.
     void expect_all(const std::string& text) const {
         bool told = false;
         for (const std::string& end : of_rank) {

@@ -28,8 +28,8 @@ inline std::size_t rank_of(const Communicator& communicator) {
     return static_cast<std::size_t>(communicator.rank());
 }
 
-/// A rank's own memory. Writing over it and letting it go count as writes: a peer that still reads is
-/// found.
+/// A rank's own memory. Overwriting and freeing it count as writes, which reveals a peer that still
+/// reads.
 class Buffer {
   public:
     explicit Buffer(std::size_t size) : region_(Scheduler::now().region(size)) {}
@@ -59,7 +59,7 @@ class Buffer {
     Scheduler::Region& region_;
 };
 
-/// Different for each pair, and for one of them nothing.
+/// Different for each pair, and empty for one.
 inline std::size_t part_size(std::size_t from, std::size_t to) {
     return (from + 2 * to) % 3;
 }
@@ -84,7 +84,7 @@ class AllToAll {
         try {
             exchange_->wait();
         } catch (const Aborted&) {
-            send_.spoil(); // the exchange has been waited for, if in vain
+            send_.spoil(); // the exchange has been waited for, even if it failed
             throw;
         }
         send_.spoil();
@@ -108,10 +108,10 @@ class AllToAll {
     Sizes receive_sizes_;
     Buffer send_{std::reduce(send_sizes_.begin(), send_sizes_.end())};
     Buffer receive_{std::reduce(receive_sizes_.begin(), receive_sizes_.end())};
-    std::unique_ptr<Exchange> exchange_; ///< goes before the buffers do
+    std::unique_ptr<Exchange> exchange_; ///< destroyed before the buffers
 };
 
-/// In place: each rank's part stands where it belongs before it has been sent.
+/// A gather in place: each rank's part is in its place before it is sent.
 class AllGather {
   public:
     explicit AllGather(Communicator& communicator) : rank_(rank_of(communicator)) {

@@ -15,7 +15,7 @@ struct Decision {
     std::size_t option;
 };
 
-/// Keeps what was decided, so that it can be repeated.
+/// Records the decisions, so that they can be repeated.
 class Recorder : public Chooser {
   public:
     std::size_t choose(const Choice& choice) final {
@@ -43,8 +43,9 @@ class Recorder : public Chooser {
     std::vector<Decision> decisions_;
 };
 
-/// Depth first. Where an earlier schedule has been in the same state with as many preemptions left, all
-/// that may follow has been or will be seen from there: this one goes on by first options to its end.
+/// Enumerates depth first. Where an earlier schedule has been in the same state with as many
+/// preemptions left, everything that may follow is explored from there, so this one takes the first
+/// options to its end.
 class Enumeration final : public Recorder {
   public:
     Enumeration(int bound, bool cuts) : bound_(bound), left_(bound), cuts_(cuts) {}
@@ -87,7 +88,8 @@ class Enumeration final : public Recorder {
         return branch.option;
     }
 
-    /// With as many preemptions left; if not, it has been from now on.
+    /// Returns whether an earlier schedule was in this state with as many preemptions left, and
+    /// records this one.
     [[nodiscard]] bool has_been_in(std::uint64_t state) {
         const auto [place, is_new] = seen_.try_emplace(state, left_);
         if (!is_new && place->second >= left_)
@@ -110,7 +112,7 @@ class Enumeration final : public Recorder {
     std::unordered_map<std::uint64_t, int> seen_; ///< states, with the most preemptions left in one
 };
 
-/// Stays with a thread for ten steps on average: long enough to get somewhere.
+/// Stays with a thread for ten steps on average: long enough to make progress.
 class Draw final : public Recorder {
   public:
     explicit Draw(std::uint64_t seed) : random_(seed) {}

@@ -12,7 +12,8 @@
 
 namespace truestep::distributed::model {
 
-/// What is run under all schedules. `body` runs in a thread of the model, starts the others and expects.
+/// A scenario to run under all schedules. `body` runs in a thread of the model, starts the others
+/// and checks the results.
 struct Scenario {
     std::string name;
     std::function<void()> body;
@@ -30,10 +31,10 @@ struct Failure {
 
 struct Explored {
     std::uint64_t schedules = 0;
-    std::uint64_t cut = 0; ///< of these: went on alone from where an earlier one had been
+    std::uint64_t cut = 0; ///< of these: continued by first options from a known state
     std::uint64_t steps = 0;
     std::optional<Failure> failure;
-    std::set<std::uint64_t> ends; ///< the states in which they ended, if these are kept
+    std::set<std::uint64_t> ends; ///< the final states, if these are kept
 };
 
 struct Way {
@@ -41,17 +42,18 @@ struct Way {
     bool keeps_ends = false;
 };
 
-/// All schedules with at most `bound` preemptions and faults that are not bound to happen, one after the
-/// other, until one fails.
+/// Runs all schedules with at most `bound` preemptions and optional faults, one after the other,
+/// until one fails.
 [[nodiscard]] Explored enumerate(const Scenario& scenario, int bound, Way way = {});
 
-/// The same with bounds 0, 1 and so on, so that a failure has the fewest preemptions that it needs.
+/// The same with bounds 0, 1 and so on, so that a failure has the fewest necessary preemptions.
 [[nodiscard]] Explored enumerate_up_to(const Scenario& scenario, int bound);
 
-/// So many schedules drawn from a seed, with any number of preemptions.
+/// Runs `count` schedules drawn from a seed, with any number of preemptions.
 [[nodiscard]] Explored draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count);
 
-/// One schedule: `step:option` wherever another option than the first was taken, as in "41:1 97:2".
+/// Runs one schedule: `step:option` wherever another option than the first was taken, as in "41:1
+/// 97:2".
 [[nodiscard]] Explored repeat(const Scenario& scenario, const std::string& schedule);
 
 } // namespace truestep::distributed::model

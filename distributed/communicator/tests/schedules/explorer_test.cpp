@@ -1,4 +1,4 @@
-// The explorer itself, over programs of a few lines whose mistakes are known.
+// Tests the explorer itself with programs of a few lines whose bugs are known.
 
 #include <exception>
 #include <memory>
@@ -180,7 +180,7 @@ TEST(Explorer, LetsTimePassOnlyWhereNothingElseCanHappen) {
     EXPECT_TRUE(enumerate({"asleep", sleeps(true), {.impatient = true}}, 1).failure);
 }
 
-/// In no schedule is the wrong value seen; that nothing orders the two is found all the same.
+/// No schedule shows the wrong value, but the explorer still finds that nothing orders the two.
 TEST(Explorer, FindsMemoryThatNothingGuards) {
     const auto hands_over = [](bool tells) {
         return [tells] {

@@ -9,19 +9,19 @@
 
 namespace truestep::distributed::model {
 
-/// A stack of its own that runs when it is switched to, in the one real thread that there is.
+/// A separate stack that runs when it is switched to, in the only real thread.
 class Fiber {
   public:
-    Fiber(); ///< of whoever makes it: the real thread's own stack
+    Fiber(); ///< represents the current stack: that of the real thread
     explicit Fiber(std::size_t stack_size);
     Fiber(const Fiber&) = delete;
     Fiber& operator=(const Fiber&) = delete;
     ~Fiber() = default;
 
-    /// When it is next switched to, it runs `body`, which has to end in a switch that never comes back.
+    /// When next switched to, it runs `body`, which must end in a switch that never returns.
     void begin(std::function<void()> body);
 
-    /// Leaves `from`, which is running, for `to`. `for_good`: nobody will switch to `from` again until
+    /// Switches from `from`, which is running, to `to`. `for_good`: `from` is not resumed until
     /// begin().
     static void leave(Fiber& from, Fiber& to, bool for_good = false);
 

@@ -1,5 +1,5 @@
-// Of the scenarios with most schedules what all_schedules_test.cpp explores of the others: half of all that
-// time, for ci/nightly.
+// Explores the scenarios with most schedules as all_schedules_test.cpp does the others: half of the
+// whole time, for ci/nightly.
 
 #include "asked.hpp"
 

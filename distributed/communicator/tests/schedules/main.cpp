@@ -1,4 +1,4 @@
-// Looks for schedules that fail, and repeats one: docs/schedules.md.
+// Searches for schedules that fail, and repeats one: docs/schedules.md.
 
 #include <cstdlib>
 #include <exception>

@@ -18,7 +18,8 @@ inline std::size_t rank_of(const Peers& peers) {
     return static_cast<std::size_t>(peers.rank());
 }
 
-/// A rank's own, which it writes again when all have let go of it. Its end counts as a write, too.
+/// A rank's own message, which it overwrites when all receivers have released it. Its end counts as
+/// a write, too.
 class Letter {
   public:
     void write(std::size_t from, std::size_t number) {
@@ -34,7 +35,7 @@ class Letter {
     }
 
   private:
-    /// Where the bytes are, and what frees them.
+    /// The address of the bytes, with the owner that frees them.
     static Message holding(const std::shared_ptr<Buffer>& buffer) {
         return {std::shared_ptr<std::byte>(buffer, buffer->data())};
     }

@@ -121,8 +121,8 @@ class Atomic : public Object {
     T value_{};
 };
 
-/// A std::shared_ptr<const void> whose count is the scheduler's to see: letting go comes before whatever
-/// the last to let go does, and looking at the count comes after nothing.
+/// A std::shared_ptr<const void> whose count the scheduler sees: releasing a copy happens before
+/// what the last holder does, and looking at the count orders nothing.
 class Message {
   public:
     Message() = default;
@@ -149,7 +149,7 @@ class Message {
     }
     [[nodiscard]] const void* get() const { return message_.get(); }
     [[nodiscard]] int use_count() const { return holders_ ? holders_->glance() : 0; }
-    /// For a planted mistake: the bytes, without holding them.
+    /// For a known bug: the bytes, without holding them.
     [[nodiscard]] Message not_held() const {
         Message alias;
         alias.message_ = std::shared_ptr<const void>(std::shared_ptr<const void>(), get());
@@ -158,10 +158,11 @@ class Message {
 
   private:
     std::shared_ptr<const void> message_;
-    std::shared_ptr<Atomic<int>> holders_; ///< how many
+    std::shared_ptr<Atomic<int>> holders_; ///< the number of holders
 };
 
-/// What threads share under a mutex, or after one has told the other: who gets that wrong is found out.
+/// Data that threads share under a mutex, or after another synchronization. Wrong uses are
+/// detected.
 template <class T>
 class Plain {
   public:
@@ -211,7 +212,7 @@ class Thread {
     void join() { Scheduler::now().join(std::exchange(thread_, 0)); }
 
   private:
-    std::size_t thread_ = 0; ///< 0: none. The scheduler's 0 is the one that nobody started
+    std::size_t thread_ = 0; ///< 0: none. No thread starts the scheduler's thread 0
 };
 
 class JoiningThread : public Thread {
@@ -235,7 +236,7 @@ inline void yield() {
     return Scheduler::now().time();
 }
 
-/// Of memory that may be a peer's.
+/// Records a read of memory that may be a peer's.
 inline void read(const void* from, std::size_t bytes) {
     Scheduler::now().read(from, bytes);
 }

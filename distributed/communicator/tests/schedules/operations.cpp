@@ -1,4 +1,4 @@
-// What the model's types do to the one execution: what becomes of histories, clocks and sleepers.
+// The effects of the model's operations on the one execution: on histories, clocks and sleepers.
 
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ void Scheduler::set(std::uint64_t name, std::uint64_t& history, std::uint64_t ne
     history = next;
 }
 
-/// Something has changed that a thread that yields may be waiting for.
+/// A change for which a thread that yields may be waiting.
 void Scheduler::progress() {
     for (std::size_t i = 0; i < count_; ++i)
         if (i != running_)
@@ -104,7 +104,7 @@ void Scheduler::notify(ConditionVariable& variable, bool all) {
     step(all ? "notifies all" : "notifies one", variable);
     if (variable.sleepers_.empty())
         return;
-    update(variable, false); // who is woken learns of the other's past by the mutex alone
+    update(variable, false); // the woken thread learns the other's past only by the mutex
     std::vector<std::size_t> woken = variable.sleepers_;
     if (!all && woken.size() > 1) {
         offered_ = 0;

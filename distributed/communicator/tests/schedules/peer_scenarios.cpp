@@ -49,7 +49,7 @@ void ring(Peers& peers) {
     take(peers, (rank + 2) % ranks, 0);
 }
 
-/// That a rank leaves after its message must not be what lets the others go on.
+/// The others must proceed even if a rank does not leave after its message.
 void peers_stay() {
     Crowd crowd;
     const Ends ends = run([&](Peers& peers) {
@@ -60,7 +60,7 @@ void peers_stay() {
     expect_no_deadline();
 }
 
-/// One message to both others, asked for before it is sent.
+/// Each rank sends one message to both others, and asks for theirs before.
 void triangle(Peers& peers) {
     const std::size_t rank = rank_of(peers);
     const std::size_t next = (rank + 1) % ranks;
@@ -75,7 +75,7 @@ void triangle(Peers& peers) {
     look(*from_next, next, 0);
 }
 
-/// Rank 0 sends the same buffer again, to both, as soon as they have let go of it.
+/// Rank 0 reuses its buffer, to both others, as soon as they have released it.
 void used_again(Peers& peers) {
     Letter letter;
     for (std::size_t number = 0; number < 2; ++number)
@@ -89,7 +89,7 @@ void used_again(Peers& peers) {
         }
 }
 
-/// Rank 1 does not look at the first message, which comes before or after it is dropped; the second comes.
+/// Rank 1 ignores the first message, which comes before or after it is dropped; the second arrives.
 void dropped(Peers& peers) {
     if (peers.rank() == 0) {
         Letter letter;
@@ -114,7 +114,7 @@ void never_taken(Peers& peers) {
     letter.until_it_is_let_go();
 }
 
-/// Rank 2 sends one message, and rank 1 needs two; rank 0 needs rank 1. `ends`: how rank 2 does.
+/// Rank 2 sends one message, and rank 1 needs two; rank 0 needs rank 1. `ends` is how rank 2 ends.
 Ends chain(const std::function<void()>& ends) {
     return run([&](Peers& peers) {
         const std::size_t rank = rank_of(peers);
@@ -147,7 +147,7 @@ void peer_fails() {
     expect_no_deadline();
 }
 
-/// Rank 2 does something else until rank 1 has given up; rank 0 needs neither.
+/// Rank 2 is busy until rank 1 has given up; rank 0 needs neither.
 void peer_hangs() {
     Crowd crowd;
     const Ends ends = run([&](Peers& peers) {
@@ -166,7 +166,7 @@ void peer_hangs() {
     expect(ends.of_rank[0].empty(), "a rank that needed nobody was told: " + ends.of_rank[0]);
 }
 
-/// Deadlines may pass at any time: nobody reads what is gone, and whoever is told is told of a rank.
+/// Deadlines may pass at any time: no rank reads freed memory, and each error names a rank.
 void impatient_peers() {
     const Ends ends = run(ring);
     for (const std::string& end : ends.of_rank)

@@ -13,7 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Two exchanges under way, which rank 1 waits for the other way round, and looks after between.
+/// Two exchanges under way. Rank 1 waits for them in reverse order, and calls progress() in
+/// between.
 void two_at_once(Communicator& communicator) {
     AllGather first(communicator);
     AllToAll second(communicator);
@@ -55,8 +56,8 @@ std::function<void()> well(const std::function<void(Communicator&)>& function) {
     };
 }
 
-/// An error of rank 1's own, thrown while its exchange is under way: the caller gets it, and the others the
-/// news, unless all have their data by then (rank 1 may have taken its own while it started).
+/// Rank 1 throws its own error while its exchange is under way: the caller gets it, and the others
+/// the news, unless all have their data by then (rank 1 may have taken its own while it started).
 void error_in_flight() {
     const Ends ends = run([](Communicator& communicator) {
         AllToAll exchange(communicator);
@@ -72,7 +73,7 @@ void error_in_flight() {
     expect_no_deadline();
 }
 
-/// Rank 1 ends all, by its own decision, before, while or after the others read its buffer.
+/// Rank 1 aborts all before, while or after the others read its buffer.
 void abort_in_flight() {
     const Ends ends = run([](Communicator& communicator) {
         AllToAll exchange(communicator);
@@ -87,7 +88,8 @@ void abort_in_flight() {
     expect_no_deadline();
 }
 
-/// An error of rank 1's own, after its exchange: the others have their data, or have not finished.
+/// Rank 1 throws its own error after its exchange: the others have their data, or have not
+/// finished.
 void error_after() {
     const Ends ends = run([](Communicator& communicator) {
         AllToAll(communicator).wait();
@@ -112,7 +114,7 @@ void leaves() {
     expect_no_deadline();
 }
 
-/// Rank 0 does not wait for its exchange, which matters to nobody if all have their data by then.
+/// Rank 0 does not wait for its exchange, which is harmless if all have their data by then.
 void drops() {
     const Ends ends = run([](Communicator& communicator) {
         AllToAll exchange(communicator);
@@ -123,8 +125,8 @@ void drops() {
     expect_no_deadline();
 }
 
-/// Rank 1 starts an exchange of another kind of traffic: each rank says so of the first that differs from
-/// its own, and the first to say so is heard.
+/// Rank 1 starts an exchange of another kind of traffic. Each rank reports the first that differs
+/// from its own, and the first report counts.
 void brings_another() {
     const Ends ends = run([](Communicator& communicator) {
         AllToAll(communicator, communicator.rank() == 1 ? Traffic::moment : Traffic::payload).wait();
@@ -140,7 +142,7 @@ void brings_another() {
     expect_no_deadline();
 }
 
-/// What a rank does after its exchange must not be what lets the others go on.
+/// The others must proceed even if a rank does nothing more after its exchange.
 void stays() {
     Crowd crowd;
     const Ends ends = run([&](Communicator& communicator) {
@@ -151,7 +153,7 @@ void stays() {
     expect_no_deadline();
 }
 
-/// Rank 2 does something else until the others have given up.
+/// Rank 2 is busy until the others have given up.
 void never_comes() {
     Crowd crowd;
     const Ends ends = run([&](Communicator& communicator) {
@@ -170,8 +172,8 @@ void never_comes() {
     ends.expect_told({0, 1});
 }
 
-/// Rank 0 waits for a mask that rank 2 has not taken, rank 1 in the exchange after it: rank 0 has not come
-/// there either, but waits itself.
+/// Rank 0 waits for a mask that rank 2 has not taken, rank 1 in the exchange after it: rank 0 has
+/// not reached that either, but waits itself.
 void hangs_between() {
     Crowd masks;
     Crowd told;
@@ -198,7 +200,7 @@ void hangs_between() {
     ends.expect_told({0, 1});
 }
 
-/// Deadlines may pass at any time: all end, nobody reads what is gone, and whoever is told is told of a
+/// Deadlines may pass at any time: all ranks end, none reads freed memory, and each error names a
 /// rank.
 void impatient() {
     const Ends ends = run([](Communicator& communicator) { AllToAll(communicator).wait(); });
@@ -215,7 +217,7 @@ void no_thread_for_a_rank() {
     expect_no_deadline();
 }
 
-/// Two loops over the parts, the second over what the first has left.
+/// Two loops over the parts, the second over the results of the first.
 std::function<void()> workers(int threads) {
     return [threads] {
         distributed::Workers pool(threads);

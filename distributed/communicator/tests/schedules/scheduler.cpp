@@ -16,8 +16,8 @@ constexpr int most_fruitless = 32;
 
 Scheduler* current = nullptr;
 
-/// Where the stacks of executions that failed stay, beyond the end of the process, too: what they hold
-/// would run in no execution.
+/// Keeps the stacks of failed executions, even beyond the end of the process: unwinding them would
+/// run code outside of any execution.
 std::vector<std::unique_ptr<Fiber>>& abandoned() {
     static auto& fibers = *new std::vector<std::unique_ptr<Fiber>>;
     return fibers;
@@ -107,7 +107,7 @@ void Scheduler::finish() {
 void Scheduler::fail(const std::string& what) {
     failure_ = what;
     Fiber::leave(*running().fiber, main_);
-    std::abort(); // nobody comes back
+    std::abort(); // never resumed
 }
 
 bool Scheduler::can_go_on(const Thread& thread) {
@@ -171,7 +171,7 @@ void Scheduler::carry_out(const Option& option) {
     thread.sleeps_on = nullptr;
 }
 
-/// Of a thread that stands before its next step, cannot take it, or has ended.
+/// Switches away from a thread that stands before its next step, cannot take it, or has ended.
 void Scheduler::switch_threads() {
     if (++steps_ > most_steps)
         fail("it does not end: " + who_waits());
@@ -186,7 +186,7 @@ void Scheduler::switch_threads() {
     }
     const Option option = chosen();
     carry_out(option);
-    // Who was given time to pass, or woke for nothing, may still have to wait for the mutex.
+    // A thread whose time passed, or that woke for nothing, may still have to wait for the mutex.
     const std::size_t next = can_go_on(threads_[option.thread]) ? option.thread : running_;
     if (next == running_ && !can_go_on(running()))
         return switch_threads();
@@ -220,7 +220,7 @@ std::string Scheduler::who_waits() const {
 }
 
 std::string Scheduler::story() const {
-    std::vector<std::uint64_t> objects; // by the order in which they come up
+    std::vector<std::uint64_t> objects; // in the order of their appearance
     std::ostringstream text;
     for (const Told& told : told_) {
         const auto found = std::find(objects.begin(), objects.end(), told.object);

@@ -17,7 +17,8 @@ namespace truestep::distributed::model {
 
 using Time = std::chrono::steady_clock::time_point;
 
-/// What threads do things to: an atomic, a mutex, a condition variable. Its history stands in a hash.
+/// An object that threads operate on: an atomic, a mutex, a condition variable. A hash holds its
+/// history.
 class Object {
   public:
     Object();
@@ -27,7 +28,7 @@ class Object {
 
   private:
     friend class Scheduler;
-    std::uint64_t name_; ///< the same in all schedules: its maker's own, by number
+    std::uint64_t name_; ///< the same in all schedules: its maker's name and a number
     std::uint64_t history_ = 0;
     Clock clock_;
 };
@@ -40,34 +41,34 @@ struct Option {
     enum class Kind : std::uint8_t { go_on, wake_for_nothing, let_time_pass };
     Kind kind = Kind::go_on;
     std::uint8_t thread = 0;
-    std::uint8_t cost = 0; ///< 1: a preemption, or a fault that is not bound to happen
+    std::uint8_t cost = 0; ///< 1: a preemption, or an optional fault
 };
 
-/// One of several options, at a step of this number. Options that cost nothing come first, and of these the
-/// thread that is running.
+/// One of several options at a step. Options that cost nothing come first, and of these the running
+/// thread.
 struct Choice {
     std::size_t step;
     std::span<const Option> options;
-    std::uint64_t state; ///< equal where all that has happened is, up to the order of what is independent
+    std::uint64_t state; ///< equal for equal pasts, up to the order of independent steps
 };
 
-/// Takes every decision.
+/// Takes all decisions.
 class Chooser {
   public:
     virtual ~Chooser() = default;
     virtual std::size_t choose(const Choice& choice) = 0;
 };
 
-/// What a scenario may suffer beside the choice of who runs.
+/// The events that a scenario may suffer besides the choice of the next thread.
 struct World {
-    int planted = 0;                ///< the mistake that is switched on; 0: none
+    int planted = 0;                ///< the known bug that is switched on; 0: none
     bool wakes_for_nothing = false; ///< a condition variable's wait may return early
     bool impatient = false;         ///< a deadline may pass while others still run
     int threads_to_be_had = static_cast<int>(most_threads) - 1;
 };
 
-/// One execution: threads that are fibers, of which one runs until it stands before its next visible step.
-/// Then the chooser says who takes the next one.
+/// One execution: threads that are fibers. One runs until it stands before its next visible step;
+/// then the chooser picks the next thread.
 class Scheduler {
   public:
     Scheduler();
@@ -75,18 +76,18 @@ class Scheduler {
     Scheduler& operator=(const Scheduler&) = delete;
     ~Scheduler();
 
-    /// The one whose execution is under way.
+    /// The scheduler of the current execution.
     [[nodiscard]] static Scheduler& now();
 
-    /// Returns what went wrong, or nothing. What a failed execution has left unfinished is never taken up
-    /// again, nor freed: nobody could unwind it without running on.
+    /// Returns the failure, or nothing. The unfinished parts of a failed execution are never
+    /// resumed or freed: unwinding them would run them.
     std::string run(const World& world, const std::function<void()>& body, Chooser& chooser);
 
     [[nodiscard]] const World& world() const { return world_; }
     [[nodiscard]] std::size_t steps() const { return steps_; }
     [[nodiscard]] std::size_t deadlines() const { return deadlines_; }
     [[nodiscard]] Time time() const { return time_; }
-    /// Equal after executions that differ in the order of what is independent, and in no others.
+    /// Equal after executions that differ only in the order of independent steps.
     [[nodiscard]] std::uint64_t state() const;
     /// The steps of the execution, a line each.
     [[nodiscard]] std::string story() const;
@@ -115,7 +116,8 @@ class Scheduler {
         std::vector<Place> places;
         bool gone = false;
     };
-    /// Memory whose readers and writers are looked after. It stays until the execution ends, gone or not.
+    /// Memory whose reads and writes are checked. It is kept until the execution ends, freed or
+    /// not.
     [[nodiscard]] Region& region(std::size_t size);
     void read(const void* from, std::size_t size);
     void write(const void* to, std::size_t size);
@@ -162,14 +164,14 @@ class Scheduler {
     Chooser* chooser_ = nullptr;
     Fiber main_;
     std::vector<Thread> threads_;
-    std::size_t count_ = 0; ///< of threads_ in this execution; the others' fibers are kept for later
+    std::size_t count_ = 0; ///< of threads_ in this execution; the other fibers are kept for later
     std::size_t running_ = 0;
     std::array<Option, 3 * most_threads> options_;
     std::size_t offered_ = 0; ///< of options_
     std::vector<std::unique_ptr<Region>> regions_;
     std::vector<Told> told_;
     std::string failure_;
-    std::uint64_t histories_ = 0; ///< of all threads and objects, in no order
+    std::uint64_t histories_ = 0; ///< of all threads and objects, combined in any order
     std::size_t steps_ = 0;
     std::size_t deadlines_ = 0;
     int fruitless_ = 0;

@@ -1,6 +1,6 @@
-// The sources of the communicator and the peers within a process and of the thread pool under a scheduler
-// that takes every decision: docs/schedules.md tells what that shows. all_schedules_test.cpp is the long
-// part.
+// Runs the sources of the in-process communicator, the peers and the thread pool under a scheduler
+// that takes every decision: docs/schedules.md explains what that shows. all_schedules_test.cpp is
+// the long part.
 
 #include <gmock/gmock.h>
 
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{"peers_wake_for_nothing", 2, 120'000}),
     scenario_of);
 
-/// A planted mistake, the scenario that finds it, and what is said of it.
+/// A known bug, the scenario that finds it, and the text of the failure.
 struct Mistake {
     int number;
     std::string scenario;

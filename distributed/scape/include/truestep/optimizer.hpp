@@ -11,16 +11,15 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/problem.hpp>
 
-// What a user of the sharded optimizer includes. A rank's whole life:
+// The header for users of the sharded optimizer. The complete code of a rank:
 //
 //     truestep::Settings settings;
 //     settings.density = truestep::DensitySchedule::geometric(1.0, 0.01, 10'000);
-//     auto optimizer = truestep::make_optimizer(truestep::Layout({{"wq", 4096 * 4096}, {"norm", 4096,
-//     true}}), settings,
-//                                            *communicator, initial_parameters);
-//     optimizer->step(gradient, learning_rate);          // all ranks; the next mask travels on while you
-//     compute use(optimizer->parameters()); truestep::save_checkpoint(*optimizer, *communicator,
-//     "checkpoints");
+//     const truestep::Layout model({{"wq", 4096 * 4096}, {"norm", 4096, true}});
+//     auto optimizer = truestep::make_optimizer(model, settings, *communicator, initial_parameters);
+//     optimizer->step(gradient, learning_rate); // all ranks; the next mask travels while you compute
+//     use(optimizer->parameters());
+//     truestep::save_checkpoint(*optimizer, *communicator, "checkpoints");
 //
 // The communicator is one of run_ranks or InProcessGroup (threads), or make_mpi_communicator of
 // <truestep/distributed/mpi.hpp>.
@@ -57,9 +56,9 @@ struct Settings {
     int threads = 1; ///< that share one rank's passes; they change no bit
 };
 
-/// One rank of SCAPE on the host. To be called on all ranks, with the same model, settings and parameters;
-/// throws truestep::Error if they are impossible or not the same. The communicator has to outlive the
-/// optimizer.
+/// One rank of SCAPE on the host. All ranks call it, with the same model, settings and parameters;
+/// it throws truestep::Error if they are impossible or not the same. The communicator has to
+/// outlive the optimizer.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
                                                         Communicator& communicator,
                                                         std::span<const float> parameters);

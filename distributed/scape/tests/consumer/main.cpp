@@ -5,7 +5,7 @@
 #include <truestep/optimizer.hpp>
 
 // Two ranks bring a parameter vector to zero: the gradient of |w|^2/2 is w. They take it in two
-// micro-batches, the second one in buckets, as it comes.
+// micro-batches, the second one in buckets, as it arrives.
 int main() {
     double left = 0.0;
     truestep::run_ranks(2, [&](truestep::Communicator& communicator) {

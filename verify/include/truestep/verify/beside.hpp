@@ -8,8 +8,9 @@
 #include <truestep/verify/comparator.hpp>
 #include <truestep/verify/verdict.hpp>
 
-/// How a recorded vector is held against a reference's: to the bit at EXACT (float), within a bound at REL
-/// (Bounded) and BF16 (BoundedBf16). Apart, so that whoever links the comparator needs no Eigen.
+/// Compares a recorded vector with a reference's: bit for bit at EXACT (float), within a bound at
+/// REL (Bounded) and BF16 (BoundedBf16). A separate header, so that the comparator alone needs no
+/// Eigen.
 namespace truestep::verify {
 
 template <class T>
@@ -32,7 +33,7 @@ Values<T> to_vector(const std::vector<float>& values) {
     return compare({expected.data(), static_cast<std::size_t>(expected.size())}, actual, Level::exact());
 }
 
-/// What the values should be, in double, and how far each may be from there: at EXACT not at all.
+/// The expected values in double, and below how far each may differ: at EXACT not at all.
 template <class T>
 [[nodiscard]] std::vector<double> centres_of(const Values<T>& values) {
     std::vector<double> centres;

@@ -8,10 +8,10 @@
 
 namespace truestep::verify {
 
-/// What a computation keeps its numbers in, and rounds each result to.
+/// The format in which a computation stores its numbers and rounds each result.
 struct Fp32Format {
     static constexpr double roundoff = 0x1p-24;
-    static constexpr double smallest = 0x1p-149; ///< a result that underflows may be off by that much
+    static constexpr double smallest = 0x1p-149; ///< the greatest error of a result that underflows
     static constexpr double longest_in_blocks = 64.0;
 
     static bool holds(double value) { return static_cast<double>(static_cast<float>(value)) == value; }
@@ -21,7 +21,8 @@ struct Fp32Format {
 struct Bf16Format {
     static constexpr double roundoff = 0x1p-8;
     static constexpr double smallest = 0x1p-133;
-    /// A sum over the model is one in fp32 at least, rounded once: one in bf16 stops growing at 256 terms.
+    /// A sum over the model is made at least in fp32 and rounded once: one in bf16 stops growing at
+    /// 256 terms.
     static constexpr double longest_in_blocks = 1.0;
 
     static bool holds(double value) {
@@ -30,14 +31,14 @@ struct Bf16Format {
     }
 };
 
-/// A double, and how far a computation of the same quantity in a format may lie from it: running error
-/// analysis. The reference, run on this scalar, yields the yardstick of level REL (in fp32) or BF16 and its
-/// bound in one pass, from one source.
+/// A double with a bound on how far a computation of the same quantity in a format may differ from
+/// it: running error analysis. With this scalar the reference yields the expected values of level
+/// REL (in fp32) or BF16 and their bounds in one pass, from one source.
 ///
-/// Each product, quotient and root of the format's numbers adds one rounding to what its operands bring
-/// along. A sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order: the ranks' in
-/// theirs, too, however many there are. (Only of the norm is it known that it is made in blocks:
-/// NormInBlocks.) A scalar that is no number of the format adds one rounding.
+/// Each product, quotient and root of the format's numbers adds one rounding to the errors of its
+/// operands. A sum of n terms adds n-1 roundings of the sum of magnitudes, in any order, including
+/// the ranks' order. (Only the norm is known to be summed in blocks: NormInBlocks.) A scalar that
+/// is not a number of the format adds one rounding.
 template <class Format>
 class BoundedIn {
   public:
@@ -53,15 +54,16 @@ class BoundedIn {
         : value_(value), magnitude_(std::abs(value) + error), inherited_(error) {}
 
     [[nodiscard]] double value() const { return value_; }
-    /// Infinite where nothing can be said: behind a division by what may be zero, and where a sum may
-    /// overflow in the format on its way, though all of it does not.
+    /// Infinite where no bound is known: after a division by a possible zero, and where a partial
+    /// sum may overflow in the format although the total does not.
     [[nodiscard]] double error() const {
         if (std::isinf(inherited_) ||
             (terms_ > 1.0 && magnitude_ > greatest && std::abs(value_) <= greatest))
             return infinite;
         return inherited_ + roundoff * (terms_ - 1.0) * magnitude_;
     }
-    /// The same where a sum is made in blocks, so that no term goes through more additions than so many.
+    /// The same for a sum made in blocks, which limits the number of additions that a term passes
+    /// through.
     [[nodiscard]] BoundedIn in_blocks() const {
         BoundedIn result = *this;
         result.terms_ = std::min(terms_, longest_in_blocks + 1.0);
@@ -106,12 +108,12 @@ class BoundedIn {
         return {value, value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(value + brought)};
     }
 
-    /// For a selection by magnitude, as of a double.
+    /// The score for a selection by magnitude, as of a double.
     friend std::uint64_t score(const BoundedIn& a) {
         return std::bit_cast<std::uint64_t>(a.value_) & 0x7fff'ffff'ffff'ffffU;
     }
 
-    /// Where the two are too close to tell, either may be the lesser.
+    /// If the two are too close to distinguish, either may be the lesser.
     friend BoundedIn min(const BoundedIn& a, const BoundedIn& b) {
         const BoundedIn& lesser = b.value_ < a.value_ ? b : a;
         const bool clear = std::abs(a.value_ - b.value_) > a.error() + b.error();
@@ -120,12 +122,12 @@ class BoundedIn {
 
   private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
-    /// About that of bf16, too.
+    /// Nearly that of bf16, too.
     static constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
 
     static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
 
-    /// The terms' roundings are counted when the sum is used, so that their order does not matter.
+    /// The terms' roundings are counted when the sum is used, so their order does not matter.
     static BoundedIn sum(const BoundedIn& a, const BoundedIn& b, double value) {
         BoundedIn result;
         result.value_ = value;
@@ -136,7 +138,7 @@ class BoundedIn {
     }
 
     double value_ = 0.0;
-    double magnitude_ = 0.0; ///< of the terms of a sum, all together
+    double magnitude_ = 0.0; ///< of all terms of a sum together
     double inherited_ = 0.0; ///< the error of the terms
     double terms_ = 1.0;
 };

@@ -4,7 +4,8 @@
 
 #include <truestep/verify/bounded.hpp>
 
-/// For vectors of BoundedIn. Apart, so that whoever links the comparator needs no Eigen.
+/// Makes vectors of BoundedIn possible. A separate header, so that the comparator alone needs no
+/// Eigen.
 template <class Format>
 struct Eigen::NumTraits<truestep::verify::BoundedIn<Format>> : Eigen::NumTraits<double> {
     using Real = truestep::verify::BoundedIn<Format>;

@@ -9,9 +9,9 @@
 namespace truestep::verify {
 
 struct TraceDifference {
-    std::vector<std::string> settings; ///< what differs before the first step, a line each
+    std::vector<std::string> settings; ///< the differences before the first step, a line each
     std::optional<Divergence> input;   ///< the first input of a step that differs
-    std::optional<Divergence> result;  ///< the first result that differs; a stands for expected, b for got
+    std::optional<Divergence> result;  ///< the first result that differs; a is "expected", b is "got"
     Index compared = 0;                ///< result values held by both
     std::vector<std::string> notes;
     problem::Layout layout; ///< of a

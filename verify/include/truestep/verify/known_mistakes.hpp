@@ -8,15 +8,15 @@
 
 #include <truestep/verify/verdict.hpp>
 
-/// Which of a system's known mistakes explains the values of a run, within rounding. The planted mistakes
-/// of the gate are tried bit for bit; these are found in code of any arithmetic, too.
+/// Finds the known bug of a system that explains the values of a run within rounding. The gate
+/// compares its known bugs bit for bit; these are also found in code of any arithmetic.
 namespace truestep::verify {
 
-/// Known mistakes are tried on the step at which a run parts from the reference. Those that do the same to
-/// it are told apart by the steps after it.
+/// Tries known bugs on the step at which a run first differs from the reference. The steps after it
+/// distinguish bugs with the same effect.
 class KnownMistakes {
   public:
-    /// Each of the mistakes has a `name`. `parted`: the step at which the run parts.
+    /// Each of the known bugs has a `name`. `parted` is the first step at which the run differs.
     template <class Mistakes>
     KnownMistakes(const Mistakes& mistakes, int ranks, Index parted, const Words& words = {})
         : parted_(parted), words_(words) {
@@ -29,11 +29,11 @@ class KnownMistakes {
     }
 
     static constexpr int all_ranks = -1;
-    /// The last step to try, of so many.
+    /// The last step to try, out of this many.
     [[nodiscard]] Index last(Index steps) const { return std::min(steps, parted_ + 3); }
 
-    /// One recorded vector of a rank, or of all ranks together: beside what is right, and what the mistake
-    /// makes. `BoundedValues`: of BoundedIn.
+    /// Adds one recorded vector of a rank, or of all ranks together, with the right values and
+    /// those that the bug makes. `BoundedValues` are vectors of BoundedIn.
     template <class BoundedValues>
     void add(std::size_t mistake, Index step, int rank, const std::vector<float>& recorded,
              const BoundedValues& right, const BoundedValues& made) {
@@ -44,32 +44,32 @@ class KnownMistakes {
                 {made[i].value(), rel_slack * made[i].error()});
     }
 
-    /// The mistake that explains most of the step, with those that explain as much; "" where none explains
+    /// The bug that explains most of the step, with those that explain as much; "" if none explains
     /// nearly all.
     [[nodiscard]] std::string line() const;
 
   private:
     struct Fit {
         Index wrong = 0;     ///< recorded values beyond the limit of the right ones
-        Index explained = 0; ///< of those, which the mistake makes
-        Index spoilt = 0;    ///< recorded values that are right, and would not be with the mistake
+        Index explained = 0; ///< of those, the values that the bug makes
+        Index spoilt = 0;    ///< recorded values that are right, and would be wrong with the bug
         int rank = all_ranks;
 
         [[nodiscard]] Index worth() const { return explained - spoilt; }
-        /// One of ten may be due to something else.
+        /// One of ten may have another cause.
         [[nodiscard]] bool fits() const {
             return wrong > 0 && 10 * explained >= 9 * wrong && 10 * spoilt <= explained;
         }
     };
     struct Tally {
         Fit all;
-        std::vector<Fit> alone; ///< by rank: if this one alone made the mistake
+        std::vector<Fit> alone; ///< by rank: if only this rank had the bug
 
         [[nodiscard]] Fit best() const;
     };
     struct Tried {
         std::string name;
-        Tally here; ///< of the step at which the run parts
+        Tally here; ///< at the first step that differs
         Tally later;
     };
     struct Limited {

@@ -6,13 +6,13 @@
 
 namespace truestep::verify {
 
-/// The guarantee levels of section 6. A comparison states the one it is made at.
+/// The guarantee levels of section 6. A comparison states its level.
 enum class LevelKind {
     exact, ///< the same bits as the reference, sign of zero included
-    rerun, ///< the same bits as the implementation's own other run
+    rerun, ///< the same bits as another run of the same implementation
     ulp,   ///< at most `limit` units in the last place from the reference
     rel,   ///< at most a bound per value from the double-precision reference, written with its cause
-    bf16,  ///< the same, of whoever keeps and computes everything in bf16
+    bf16,  ///< the same for implementations that store and compute everything in bf16
     stat,  ///< a statistic over seeds
 };
 
@@ -27,16 +27,16 @@ struct Level {
     static Level bf16() { return {LevelKind::bf16, 0.0}; }
 };
 
-/// "EXACT", "ULP(4)", ...
+/// The name of a level, such as "EXACT" or "ULP(4)".
 [[nodiscard]] std::string name(const Level& level);
 
-/// What the level promises and, for REL and BF16, where its bound comes from: one line.
+/// The level's promise and, for REL and BF16, the origin of its bound: one line.
 [[nodiscard]] std::string explain(const Level& level);
 
-/// "exact", "rel" or "bf16": the levels at which a trace can be checked. Throws truestep::Error that says
-/// why another cannot.
+/// Parses "exact", "rel" or "bf16": the levels at which a trace can be checked. Throws
+/// truestep::Error that says why another level is impossible.
 [[nodiscard]] Level parse_trace_level(const std::string& text);
-/// "exact" or "rel": those that an implementation can claim. The same.
+/// Parses "exact" or "rel": the levels that an implementation can claim. Throws likewise.
 [[nodiscard]] Level parse_claimed_level(const std::string& text);
 
 using report::Status;

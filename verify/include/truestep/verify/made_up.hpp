@@ -6,12 +6,12 @@
 
 #include <truestep/problem/layout.hpp>
 
-/// What made-up runs of all systems are told in words.
+/// The texts that describe synthetic runs of all systems.
 namespace truestep::verify {
 
 using problem::Index;
 
-/// A value put into the gradients in place of the one that was drawn.
+/// A value that replaces a drawn one in the gradients.
 struct Injection {
     Index step = 0;
     int rank = 0;
@@ -19,12 +19,12 @@ struct Injection {
     float value = 0.0F;
 };
 
-/// "wq:60,norm:5:dense" as tensors.
+/// Parses tensors, such as "wq:60,norm:5:dense".
 [[nodiscard]] std::vector<problem::Tensor> parse_tensors(const std::string& text);
-/// "2:0:17:nan": step, rank, coordinate, value.
+/// Parses an injection, such as "2:0:17:nan": step, rank, coordinate, value.
 [[nodiscard]] Injection parse_injection(const std::string& text);
 
-/// Throws truestep::Error where such a run cannot be held in memory, or its gradients on the output's disk.
+/// Throws truestep::Error if memory cannot hold such a run, or the output's disk its gradients.
 void check_room(const std::filesystem::path& output, int workers, Index size, Index steps);
 
 /// The parts of a text between the separators.

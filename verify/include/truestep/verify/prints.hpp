@@ -8,7 +8,7 @@
 
 #include <truestep/trace/prints.hpp>
 
-/// Runs of which fingerprints were recorded: are a run's ranks alike, and how far do two runs go together?
+/// Compares recorded fingerprints: do a run's ranks agree, and how far do two runs agree?
 namespace truestep::verify {
 
 using problem::Index;
@@ -16,17 +16,18 @@ using problem::Index;
 /// The ranks of one run, in order. Some may be missing.
 using PrintsOfRun = std::vector<trace::Prints>;
 
-/// One file a rank. Throws truestep::Error where they are not of one run, or a rank is there twice.
+/// Reads one file for each rank. Throws truestep::Error if they are not of one run, or a rank is
+/// there twice.
 [[nodiscard]] PrintsOfRun read_run(const std::vector<std::string>& paths);
 
-/// The first fingerprint that is another, by step, result, tensor and rank.
+/// The first fingerprint that differs, by step, result, tensor and rank.
 struct PrintsDifference {
     Index step = 0;
-    Index after = 0; ///< the last step before it that was compared: what differs arose since then
+    Index after = 0; ///< the last compared step before it; the difference arose since then
     std::string result;
     std::string tensor;
-    std::vector<int> ranks; ///< within a run: those that do not hold what most hold
-    /// Of each result of that step, how many of its fingerprints are others, of how many.
+    std::vector<int> ranks; ///< within a run: the ranks that differ from the majority
+    /// For each result of that step, how many of its fingerprints differ.
     struct Share {
         std::string result;
         Index others = 0;
@@ -37,7 +38,7 @@ struct PrintsDifference {
 
 struct PrintsVerdict {
     std::string run;                     ///< "3 ranks, 40 steps, 12 tensors of 1030 parameters"
-    std::vector<std::string> replicated; ///< what was compared over ranks; empty: nothing was
+    std::vector<std::string> replicated; ///< the results compared between ranks; empty: none
     Index compared = 0;                  ///< fingerprints, over ranks or between runs
     std::optional<PrintsDifference> between_ranks;
     bool has_other = false;
@@ -48,8 +49,8 @@ struct PrintsVerdict {
     [[nodiscard]] bool same() const { return !between_ranks && !between_runs; }
 };
 
-/// `other` may be empty. Throws truestep::Error where two runs have no step or result in common, or nothing
-/// could be compared at all.
+/// `other` may be empty. Throws truestep::Error if two runs have no step or result in common, or
+/// nothing at all could be compared.
 [[nodiscard]] PrintsVerdict compare_prints(const PrintsOfRun& run, const PrintsOfRun& other);
 
 [[nodiscard]] std::string text_report(const PrintsVerdict& verdict);

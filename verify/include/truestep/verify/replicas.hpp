@@ -9,28 +9,28 @@
 #include <truestep/trace/fingerprint.hpp>
 #include <truestep/verify/verdict.hpp>
 
-/// What has to be the same on all ranks, as a trace holds it: beside the reference, and rank beside rank.
+/// Checks results that must be the same on all ranks: against the reference, and between ranks.
 namespace truestep::verify {
 
-/// What came of one vector, or of the fingerprints of all ranks' vectors.
+/// The result for one vector, or for the fingerprints of all ranks' vectors.
 struct Finding {
     int rank = Divergence::all_ranks; ///< whose copy
-    Comparison comparison = {};       ///< of fingerprints without pairs: they have no index
+    Comparison comparison = {};       ///< for fingerprints without pairs: they have no index
     std::string note = {};
     bool between_ranks =
-        false; ///< with another rank's copy; that with the reference is a finding of its own
-    std::optional<Index> eligible = std::nullopt; ///< of fingerprints, which are no values
+        false; ///< with another rank's copy; the comparison with the reference is a separate finding
+    std::optional<Index> eligible = std::nullopt; ///< for fingerprints, which are not values
 };
 
 /// The fingerprint of the reference's own vector, which only EXACT has.
 struct ReferenceFingerprint {
     std::uint64_t value = 0;
-    bool nonzero = false; ///< the vector: one of zeros proves little
+    bool nonzero = false; ///< of the vector: one of zeros proves little
 };
 
-/// The ranks that do not hold what most hold. Where two are as many, what rank 0 holds counts.
+/// The ranks that differ from the majority. In a tie rank 0's value counts as the majority's.
 [[nodiscard]] std::vector<int> odd_ones(const std::vector<std::uint64_t>& held);
-/// "rank 2 holds", "ranks 0 and 2 hold".
+/// Text such as "rank 2 holds", "ranks 0 and 2 hold".
 [[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
 
 /// For each copy the first rank that holds the same bits.
@@ -41,16 +41,16 @@ struct ReferenceFingerprint {
 [[nodiscard]] Comparison compare_bits(const std::vector<std::uint8_t>& expected,
                                       const std::vector<std::uint8_t>& actual, Index size);
 
-/// `recorded`: the fingerprint of the vector that stands beside them, if one does.
+/// `recorded` is the fingerprint of the vector that is recorded with them, if any.
 [[nodiscard]] Finding judge_fingerprints(const std::vector<std::uint64_t>& fingerprints,
                                          const std::optional<ReferenceFingerprint>& reference,
                                          const std::optional<std::uint64_t>& recorded, bool has_copies);
 
-/// What a verdict says of the replicas: what was compared, and what was taken on trust.
+/// The notes of a verdict on the replicas: what was compared, and what was taken on trust.
 [[nodiscard]] std::vector<std::string> replica_notes(const trace::ReplicaCounts& counts, int workers);
 
-/// Every recorded copy beside the reference by `compare`, and bit for bit beside the others; the
-/// fingerprints likewise. `size` is the number of coordinates.
+/// Compares every recorded copy with the reference by `compare`, and bit for bit with the others;
+/// the fingerprints likewise. `size` is the number of coordinates.
 template <class Element, class Compare>
 [[nodiscard]] std::vector<Finding> judge(const trace::Replicated<Element>& recorded, Index size,
                                          const std::optional<ReferenceFingerprint>& reference,
@@ -69,7 +69,8 @@ template <class Element, class Compare>
     if (recorded.shared) {
         Finding of_all{Divergence::all_ranks, compare(*recorded.shared), {}};
         if (recorded.fingerprints && recorded.copies.empty()) {
-            // Rank 0's, say, while the others hold something else: then it is rank 0 that is wrong.
+            // For example, the vector is rank 0's while the others hold something else: then rank 0
+            // is wrong.
             std::vector<int> holders;
             for (std::size_t rank = 0; rank < recorded.fingerprints->size(); ++rank)
                 if ((*recorded.fingerprints)[rank] == fingerprint_of(*recorded.shared))
@@ -82,7 +83,7 @@ template <class Element, class Compare>
         findings.push_back(std::move(of_all));
     }
 
-    std::size_t usual = 0; // a rank that holds what most hold
+    std::size_t usual = 0; // a rank of the majority
     while (usual < odd.size() && odd[usual] == static_cast<int>(usual))
         ++usual;
     for (const int rank : odd)

@@ -5,21 +5,22 @@
 
 #include <truestep/verify/comparator.hpp>
 
-/// Of the values that are `wrong`, how many are what they should be times a whole number of at least 2, or
-/// divided by it? A sum stands where a mean should, and the like. Zeros, what is not finite and subnormals
-/// say nothing.
+/// Counts how many `wrong` values are the expected ones times a whole number of at least 2, or
+/// divided by it: a sum in place of a mean, and the like. Zeros, non-finite values and subnormals
+/// do not count.
 namespace truestep::verify {
 
-/// To the bit, but for one rounding where the factor is no power of two.
+/// Compares bits, except for one rounding if the factor is not a power of two.
 [[nodiscard]] Scaled scaled_by(int factor, std::span<const float> expected, std::span<const float> actual,
                                const std::vector<bool>& wrong);
 
-/// Within the limits of values in double, as far as these are small beside what the factor does.
+/// Compares within the limits of values in double, if these are small compared with the factor's
+/// effect.
 [[nodiscard]] Scaled scaled_by(int factor, std::span<const double> expected, std::span<const double> limits,
                                std::span<const float> actual, const std::vector<bool>& wrong);
 
-/// Of how far values went from where they were `before`: within the rounding of the sum, as far as that is
-/// small beside what the factor does.
+/// Compares how far values moved from `before`: within the rounding of the sum, if that is small
+/// compared with the factor's effect.
 [[nodiscard]] Scaled steps_scaled_by(int factor, std::span<const double> before,
                                      std::span<const double> expected, std::span<const double> limits,
                                      std::span<const float> actual, const std::vector<bool>& wrong);

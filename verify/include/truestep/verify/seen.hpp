@@ -9,10 +9,10 @@
 #include <truestep/problem/layout.hpp>
 #include <truestep/verify/comparator.hpp>
 
-/// What a checker has seen of a run beside its verdict, as plain data: a page draws it.
+/// Plain data that a checker gathers of a run in addition to its verdict, for a page to draw.
 namespace truestep::verify {
 
-/// A number a step. None: it was not recorded, which is not zero.
+/// A number for each step. None means that it was not recorded, which is not zero.
 struct CurveLine {
     std::string name; ///< "rank 0"
     std::vector<std::optional<double>> values;
@@ -20,25 +20,26 @@ struct CurveLine {
 
 struct Curve {
     std::string name; ///< "residual norm"
-    std::string says; ///< what it is, one sentence
+    std::string says; ///< its description, one sentence
     std::vector<CurveLine> lines;
 };
 
-/// How many values of one kind of result differ, by step and tensor. Neighbours share a cell where there
-/// are more of them than a page has room for, so that its size does not grow with the run's.
+/// How many values of one kind of result differ, by step and tensor. Neighbours share a cell if
+/// there are more than fit on a page, so that its size does not grow with the run's.
 class DifferenceMap {
   public:
     static constexpr Index most_columns = 48;
     static constexpr Index most_rows = 32;
 
     struct Cell {
-        Index compared = 0; ///< 0: there was nothing to compare
+        Index compared = 0; ///< 0: nothing was compared
         Index wrong = 0;
     };
 
     DifferenceMap(std::string phase, std::string result, Index steps, const problem::Layout& layout);
 
-    /// `again`: the values are counted already, and were compared with another rank's, too.
+    /// `again` means that the values are already counted, and were also compared with another
+    /// rank's.
     void add(Index step, const Comparison& comparison, bool again = false);
 
     [[nodiscard]] const std::string& result() const { return result_; }

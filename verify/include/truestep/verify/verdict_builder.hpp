@@ -1,4 +1,4 @@
-/// Makes the verdict on a trace of any system out of what that system has compared.
+/// Builds the verdict on a trace of any system from that system's comparisons.
 #pragma once
 
 #include <concepts>
@@ -12,41 +12,43 @@
 
 namespace truestep::verify {
 
-/// What a system says of its trace before the first step is compared.
+/// The facts about a trace that precede the first comparison.
 struct TraceFacts {
-    std::string problem; ///< what was trained, how: one line
+    std::string problem; ///< what was trained and how: one line
     std::string state;   ///< what each step has to hold so that the next can begin there
     Words words = {};
 };
 
-/// Counts what was compared by result, and keeps the first divergence. A system adds its rows, then its
-/// steps in their order.
+/// Counts comparisons by result, and keeps the first divergence. A system adds its rows, then its
+/// steps in order.
 class VerdictBuilder {
   public:
-    /// Throws truestep::Error where steps are to begin at a recorded state, and the trace does not hold it.
+    /// Throws truestep::Error if steps are to begin at a recorded state that the trace does not
+    /// hold.
     VerdictBuilder(const trace::Reader& trace, const VerifyOptions& options, TraceFacts facts);
 
     [[nodiscard]] bool from_recorded() const { return verdict.from == From::recorded; }
 
-    /// The first row is that of the steps' outcomes. `mapped`: a page draws where its values differ.
+    /// The first row is that of the steps' outcomes. `mapped` lets a page draw where the values
+    /// differ.
     void add_row(std::string phase, std::string result, bool mapped = false);
     void begin_step(Index step) { step_ = step; }
 
-    /// What came of one vector of this step. Returns the divergence if it is the first one, so that the
-    /// system can say more of it.
+    /// Adds the result for one vector of this step. Returns the divergence if it is the first one,
+    /// so that the system can add to it.
     Divergence* add(std::string_view result, const Finding& finding);
-    /// The step itself is wrong, whatever its values are: counted in the first row.
+    /// Adds a step that is wrong itself, whatever its values are: counted in the first row.
     void add_wrong(std::string phase, std::string result, int rank, std::string note);
-    /// Keeps it, if it is the first one.
+    /// Keeps the divergence, if it is the first one.
     Divergence* diverge(Divergence divergence);
-    /// On the result's map alone.
+    /// Adds the finding to the result's map only.
     void draw(std::string_view result, const Finding& finding);
 
     [[nodiscard]] Status status() const;
     /// `unbounded_because` ends the sentence on values that were not compared.
     [[nodiscard]] TraceVerdict finish(const std::string& unbounded_because);
 
-    TraceVerdict verdict; ///< as far as it is made; a system adds notes, curves and hints
+    TraceVerdict verdict; ///< incomplete; a system adds notes, curves and hints
 
   private:
     const trace::Reader& trace_;
@@ -54,7 +56,7 @@ class VerdictBuilder {
     Index step_ = 0;
 };
 
-/// "1 step", "3 steps".
+/// Text such as "1 step", "3 steps".
 [[nodiscard]] std::string count_of(std::integral auto count, const std::string& thing) {
     return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }

@@ -30,10 +30,10 @@ enum class DataClass {
 /// All their names: "normal, dyadic, ...".
 [[nodiscard]] std::string data_class_names();
 
-/// Coordinates from `first` on, as many as `values` has room for.
+/// Fills `values` with the coordinates from `first` on.
 void fill_gradient(std::span<float> values, DataClass kind, std::uint64_t seed, int rank, Index step,
                    Index first = 0);
-/// One of them alone.
+/// One coordinate of a gradient.
 [[nodiscard]] float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, Index index);
 [[nodiscard]] float initial_parameter(DataClass kind, std::uint64_t seed, Index index);
 

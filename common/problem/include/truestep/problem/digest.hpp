@@ -9,15 +9,17 @@
 
 namespace truestep::problem {
 
-/// A number that two descriptions have in common only if they are the same (but for chance, 1 in 2^64):
-/// what ranks compare before they begin. The first densities stand for the schedule.
+/// A number by which ranks compare their descriptions before they begin. Different descriptions
+/// share it only by chance, 1 in 2^64. The first densities represent the schedule.
 [[nodiscard]] std::uint64_t digest(const Problem& problem, const std::vector<Range>& ranges,
                                    const DensitySchedule& density);
 
-/// What that number stands for, in words: the model, the settings and the schedule, without the partition.
+/// The contents of `model_digest` in words: the model, the settings and the schedule, without the
+/// partition.
 [[nodiscard]] std::string model_text(const Problem& problem, const DensitySchedule& density);
 
-/// The same for what stays when the number of workers changes: the model, the settings and the schedule.
+/// A digest of what does not change with the number of workers: the model, the settings and the
+/// schedule.
 [[nodiscard]] std::uint64_t model_digest(const Problem& problem, const DensitySchedule& density);
 
 } // namespace truestep::problem

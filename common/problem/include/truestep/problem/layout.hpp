@@ -15,7 +15,7 @@ struct Tensor {
     std::string name;
     Index size = 0;
     bool always_dense = false; ///< norms, biases: every coordinate is synchronized at every step
-    Index param_group = 0;     ///< whose learning rate and weight decay it has (section 2)
+    Index param_group = 0;     ///< sets learning rate and weight decay (section 2)
 
     friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -45,17 +45,18 @@ class Layout {
     /// The tensor that holds coordinate `index`, which must lie in [0, size()).
     [[nodiscard]] std::size_t tensor_at(Index index) const;
 
-    /// How many parameter groups the tensors name: 1 and the highest. Of a part, how many there are at
-    /// least.
+    /// The number of parameter groups: 1 and the highest that a tensor names. A part of a model may
+    /// have more than that.
     [[nodiscard]] Index param_groups() const;
 
-    /// These coordinates alone, which ascend and do not overlap: tensors that keep their names, one for
-    /// each stretch of one, and what was their place.
+    /// The layout of these coordinates alone, which ascend and do not overlap. Each stretch of a
+    /// tensor becomes a tensor with the same name that remembers its place.
     [[nodiscard]] Layout part(const std::vector<Range>& ranges) const;
-    /// Of a part: where it was in the model. Of a model: itself.
+    /// The place in the model of a part's coordinate. In a whole model it is the coordinate itself.
     [[nodiscard]] Index place(Index index) const;
 
-    /// "tensor wq, index 5 (coordinate 517)", for messages; of a part by its place in the model.
+    /// Text for messages, such as "tensor wq, index 5 (coordinate 517)". A part gives the place in
+    /// the model.
     [[nodiscard]] std::string describe(Index index) const;
 
     friend bool operator==(const Layout& a, const Layout& b) {
@@ -63,7 +64,7 @@ class Layout {
     }
 
   private:
-    /// Where the first value of a tensor was.
+    /// The place of a tensor's first value in the whole model.
     struct Place {
         Index in_tensor = 0;
         Index in_model = 0;
@@ -75,11 +76,11 @@ class Layout {
 
     std::vector<Tensor> tensors_;
     std::vector<Index> begins_; ///< one per tensor, and the end of the last
-    std::vector<Place> places_; ///< of a part, one per tensor
+    std::vector<Place> places_; ///< for a part: one per tensor
 };
 
-/// The same tensors in these parameter groups: "0,1,1" has a number for each tensor, in their order; with
-/// "" all are of group 0. Throws truestep::Error.
+/// The same tensors in these parameter groups: "0,1,1" has a number for each tensor, in their
+/// order; "" puts all in group 0. Throws truestep::Error.
 [[nodiscard]] Layout with_param_groups(const Layout& layout, std::string_view text);
 
 } // namespace truestep::problem

@@ -2,16 +2,16 @@
 
 #include <string>
 
-// All systems describe their mistakes by this type, those of hosts and those of code for devices.
+// The type by which all systems describe their known bugs, of hosts and of devices.
 
 namespace truestep::problem {
 
-/// A mistake made for real, that a property has to catch.
+/// A known bug, which a property has to catch.
 struct Mistake {
     int number = 0; ///< from 1 on, without gaps
     std::string name;
-    std::string shows; ///< what a user would see, and when it can be seen at all
-    /// Only code for devices has it, and a mistake of hosts shows the same.
+    std::string shows; ///< the symptom that a user would see, and when it can be seen at all
+    /// Only device code has it, although a known bug of hosts shows the same symptom.
     bool of_devices = false;
 };
 

@@ -17,7 +17,7 @@ struct Segment {
     friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// More than any cluster has; a guard against a number that was never meant.
+/// More than any cluster has: a guard against typing errors.
 constexpr int most_workers = 1 << 20;
 
 /// Throws truestep::Error unless 1 <= workers <= most_workers.
@@ -34,7 +34,7 @@ enum class PartitionRule {
 /// The ranges cut at the tensors' borders: the segments, ascending and covering the vector.
 [[nodiscard]] std::vector<Segment> segments(const Layout& layout, const std::vector<Range>& ranges);
 
-/// Segments that somebody else drew up, with owners as they come. Throws truestep::Error unless they
+/// Accepts segments that were made elsewhere, with any owners. Throws truestep::Error unless they
 /// ascend, cover the vector, lie inside one tensor each and have an owner in [0, workers). Sets
 /// `always_dense` by the layout.
 [[nodiscard]] std::vector<Segment> checked_segments(const Layout& layout, int workers,
@@ -42,7 +42,7 @@ enum class PartitionRule {
 
 enum class KRounding {
     floor, ///< the rule
-    ceil,  ///< an older version of the artifact; read, never the default
+    ceil,  ///< the rule of an older version of the artifact; read, never the default
 };
 
 /// k of a segment of `size` coordinates: min(n, max(1, floor(density * n))), the product in double

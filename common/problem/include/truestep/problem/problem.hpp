@@ -18,14 +18,15 @@ enum class DecayOrder {
     together, ///< some public code: w - lr*(u + wd*w); read, never the default
 };
 
-/// In which order the norm's block sums are added (section 5); the numbers are those of the specification.
+/// The order in which the norm's block sums are added (section 5), by the numbers of the
+/// specification.
 enum class NormVersion {
-    ascending = 1, ///< one after another: of traces that do not say
+    ascending = 1, ///< one after another; the order in traces that do not name one
     tree = 2,      ///< in pairs, and pairs of pairs
 };
-/// What of c travels (section 21), and, where it says `both`, what of M.
+/// The format in which c travels (section 21) and, for the values with `both`, also M.
 enum class Payload { fp32, bf16, e5m2, bf16_both, e5m2_both };
-/// What c is rounded to: fp32, bf16 or e5m2.
+/// The format to which c is rounded: fp32, bf16 or e5m2.
 [[nodiscard]] constexpr Payload format_of(Payload payload) {
     return payload == Payload::bf16_both   ? Payload::bf16
            : payload == Payload::e5m2_both ? Payload::e5m2
@@ -35,12 +36,12 @@ enum class Payload { fp32, bf16, e5m2, bf16_both, e5m2_both };
 [[nodiscard]] constexpr bool rounds_mean(Payload payload) {
     return payload != format_of(payload);
 }
-/// Of one value on its way to its owner.
+/// The bytes of one value on its way to its owner.
 [[nodiscard]] constexpr std::size_t value_bytes(Payload payload) {
     const Payload format = format_of(payload);
     return format == Payload::fp32 ? 4 : format == Payload::bf16 ? 2 : 1;
 }
-/// And of its mean on the way back.
+/// The bytes of a value's mean on the way back.
 [[nodiscard]] constexpr std::size_t mean_bytes(Payload payload) {
     return rounds_mean(payload) ? value_bytes(payload) : value_bytes(Payload::fp32);
 }
@@ -56,8 +57,9 @@ struct HyperParameters {
     KRounding k_rounding = KRounding::floor;
     NormVersion norm = NormVersion::tree;
     Payload payload = Payload::fp32;
-    Groups groups{}; ///< of the ranks; of no state
-    /// Of the parameter groups behind the first, whose own is `weight_decay`; empty: it is that of all.
+    Groups groups{}; ///< of the ranks; not part of the state
+    /// The weight decays of the parameter groups after the first, which has `weight_decay`. Empty:
+    /// all groups have that.
     std::vector<double> more_weight_decays{};
 
     [[nodiscard]] double weight_decay_of(Index param_group) const {
@@ -69,7 +71,7 @@ struct HyperParameters {
     friend bool operator==(const HyperParameters&, const HyperParameters&) = default;
 };
 
-/// Of one step: one for each parameter group, or one for all.
+/// The learning rates of one step: one for each parameter group, or one for all.
 class LearningRates {
   public:
     LearningRates(double all) : rates_{all} {} // NOLINT: most problems have one
@@ -83,8 +85,8 @@ class LearningRates {
     std::vector<double> rates_;
 };
 
-/// What is being trained, how it is cut up and with which settings: all that every implementation has to be
-/// told, but for the schedules of learning rate and density, which are given per step.
+/// A training problem: what is trained, how it is cut up and with which settings. Implementations
+/// need only the schedules of learning rate and density besides, which are given per step.
 struct Problem {
     Algorithm algorithm = Algorithm::scape;
     int workers = 1;
@@ -95,28 +97,30 @@ struct Problem {
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// Both throw truestep::Error, one line, if a setting is impossible.
+/// Both throw truestep::Error, one line, for an impossible setting.
 void check(const HyperParameters& settings);
 void check(const Problem& problem);
-/// Throws truestep::Error unless the model's tensors are of the groups 0, 1, 2, ... without a gap, and
-/// there is a weight decay for each, or one for all. Of a whole model: a part may leave groups out.
+/// Throws truestep::Error unless the tensors use the groups 0, 1, 2, ... without a gap, and there
+/// is one weight decay for each group or one for all. Only for whole models: a part may leave
+/// groups out.
 void check_param_groups(const Layout& layout, const HyperParameters& settings);
 
-/// "0.1,0": the weight decay of each parameter group, or one number for all. Throws truestep::Error.
+/// Parses "0.1,0": the weight decay of each parameter group, or one number for all. Throws
+/// truestep::Error.
 void parse_weight_decays(std::string_view text, HyperParameters& settings);
 
 /// Whether the masks select every coordinate at any density, because all tensors are always dense.
 [[nodiscard]] bool has_no_sparse_segment(const Problem& problem);
 
-/// A problem whose segments follow from a rule.
+/// Makes a problem whose segments follow from a rule.
 [[nodiscard]] Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
                                    const HyperParameters& settings);
 
-/// These coordinates of a problem alone: whole segments, which ascend. Each goes on as it would in the
-/// whole, but for the norm.
+/// The problem of these coordinates alone: whole segments, which ascend. Each behaves as in the
+/// whole model, except for the norm.
 [[nodiscard]] Problem part(const Problem& whole, const std::vector<Range>& ranges);
 
-/// The words that stand for the choices in traces, options and messages.
+/// The names of the choices in traces, options and messages.
 [[nodiscard]] std::string_view name(Algorithm value);
 [[nodiscard]] std::string_view name(BiasCorrection value);
 [[nodiscard]] std::string_view name(DecayOrder value);
@@ -125,7 +129,7 @@ void parse_weight_decays(std::string_view text, HyperParameters& settings);
 [[nodiscard]] std::string_view name(Payload value);
 [[nodiscard]] std::string_view name(PartitionRule value);
 
-/// Throws truestep::Error that lists the words that would do. Defined for the choices above.
+/// Throws truestep::Error that lists the valid words. Defined for the choices above.
 template <class Choice>
 [[nodiscard]] Choice parse(std::string_view text);
 

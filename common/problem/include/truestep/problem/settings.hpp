@@ -1,4 +1,4 @@
-// The settings of a problem by their names, for whoever compares, writes or reads all of them.
+// The settings of a problem by their names, for code that compares, writes or reads all of them.
 #pragma once
 
 #include <concepts>
@@ -9,16 +9,17 @@
 
 namespace truestep::problem {
 
-/// Calls visit(name, member) for each setting that files and digests leave out where it is as in unsaid().
-/// A new setting is added here: ranks then agree on it, and traces, checkpoints and digests have it.
+/// Calls visit(name, member) for each setting that files and digests leave out where it equals that
+/// of unsaid(). Add a new setting here: ranks then agree on it, and traces, checkpoints and digests
+/// hold it.
 template <class Visit>
 void visit_later_settings(const Visit& visit) {
     visit("norm", &HyperParameters::norm);
     visit("payload", &HyperParameters::payload);
 }
 
-/// Calls visit(name, member) for each setting that they always have. The groups of ranks and of parameters
-/// are not among them, because each file writes them in its own way.
+/// Calls visit(name, member) for each setting that files and digests always hold. The groups of
+/// ranks and of parameters are missing, because each file writes them in its own way.
 template <class Visit>
 void visit_first_settings(const Visit& visit) {
     visit("beta1", &HyperParameters::beta1);
@@ -31,7 +32,7 @@ void visit_first_settings(const Visit& visit) {
     visit("k_rounding", &HyperParameters::k_rounding);
 }
 
-/// Digests and messages write a setting so.
+/// A setting as digests and messages write it.
 template <class Value>
 [[nodiscard]] std::string setting_text(Value value) {
     if constexpr (std::floating_point<Value>)
@@ -40,15 +41,17 @@ template <class Value>
         return std::string(name(value));
 }
 
-/// A file that leaves out the later settings means these: it may be from before there was a choice.
+/// The values of later settings that a file leaves out, perhaps because it is older than the
+/// choice.
 [[nodiscard]] inline HyperParameters unsaid(const HyperParameters& settings) {
     HyperParameters result;
-    // The norm is of no matter where nothing is clipped.
+    // Without clipping the norm does not matter.
     result.norm = settings.clip_norm > 0.0 ? NormVersion::ascending : settings.norm;
     return result;
 }
 
-/// Calls visit(name, value) for each later setting that differs from what a file means that leaves it out.
+/// Calls visit(name, value) for each later setting that a file has to state, because it differs
+/// from unsaid().
 template <class Visit>
 void visit_said(const HyperParameters& settings, const Visit& visit) {
     visit_later_settings([&, usual = unsaid(settings)](const std::string& key, auto member) {

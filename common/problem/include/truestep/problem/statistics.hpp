@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-// Reports tell these of a measurement that was repeated.
+// The statistics that reports give of repeated measurements.
 
 namespace truestep {
 
-/// The value that a `share` of the others lie below; between two values in proportion. NaN of none. What is
-/// no number counts as the greatest.
+/// The value below which a `share` of the others lie, interpolated between two values. NaN if there
+/// are none; NaN counts as the greatest.
 [[nodiscard]] inline double quantile(std::vector<double> values, double share) {
     if (values.empty())
         return std::nan("");

@@ -19,7 +19,8 @@ template <class Real>
     return {buffer.data(), end};
 }
 
-/// All of a text as a number, or nothing. `base`: of a whole number, other than 10.
+/// Parses the whole text as a number, or returns nothing. `base` is for whole numbers that are not
+/// decimal.
 template <class Number, class... Base>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, Base... base) {
     Number value{};
@@ -29,7 +30,7 @@ template <class Number, class... Base>
     return value;
 }
 
-/// Numbers with commas between; nothing where something else is among them.
+/// Parses numbers separated by commas, or returns nothing.
 template <class Number>
 [[nodiscard]] std::optional<std::vector<Number>> parse_numbers(std::string_view text) {
     std::vector<Number> numbers;
@@ -45,7 +46,7 @@ template <class Number>
     }
 }
 
-/// A text from a file as it goes into a message or a report: without control characters.
+/// Makes a text from a file safe for messages and reports: without control characters.
 [[nodiscard]] inline std::string one_line(std::string text) {
     for (char& letter : text)
         if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f')

@@ -2,8 +2,8 @@
 
 namespace truestep::problem {
 
-/// A size at which optimized code begins another block, tile, chunk or way: any gives the same bits. In a
-/// build with TRUESTEP_TINY it is so small that the gate's cases lie beyond it.
+/// A size at which optimized code begins another block, tile, chunk or way; any size gives the same
+/// bits. A build with TRUESTEP_TINY makes it so small that the gate's cases exceed it.
 template <class T>
 constexpr T tunable([[maybe_unused]] T usual, [[maybe_unused]] T tiny) {
 #ifdef TRUESTEP_TINY

@@ -17,18 +17,17 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/storage/safetensors.hpp>
 
-/// Checkpoints of several systems share this: their folders have a number in the name, and each state has a
-/// file.
+/// Shared by the checkpoints of all systems: numbered folders, and a file for each state.
 namespace truestep::storage {
 
-/// "step-0000000012".
+/// The name of a folder, such as "step-0000000012".
 [[nodiscard]] std::string numbered_name(std::string_view what, std::int64_t number);
-/// The number in such a name, nothing in any other.
+/// The number in such a name, or nothing for other names.
 [[nodiscard]] std::optional<std::int64_t> number_in(std::string_view what, const std::string& name);
 /// Throws Error if the folder cannot be read.
 [[nodiscard]] std::set<std::string> names_in(const FileSystem& files, const std::filesystem::path& folder);
-/// The folder in `folder` with the greatest number of those that are complete; none if there is none, or
-/// no such `folder`. Throws Error if that cannot be read.
+/// The complete folder in `folder` with the greatest number, or none. Throws Error if `folder`
+/// exists but cannot be read.
 [[nodiscard]] std::optional<std::filesystem::path>
 latest_numbered(const FileSystem& files, const std::filesystem::path& folder, std::string_view what,
                 const std::function<bool(const std::filesystem::path&)>& complete);
@@ -41,10 +40,11 @@ struct StateFormat {
     std::vector<std::pair<std::string, std::int64_t State::*>> counts;
     std::vector<std::pair<std::string, std::vector<float> State::*>> parts;
 };
-/// A file says of which run the state is, as by "settings"; where it is loaded they must be the same.
+/// The words that identify a run, such as "settings". They must be the same where the state is
+/// loaded.
 using Words = std::map<std::string, std::string>;
 
-/// In which a change of any one byte shows, of the metadata and of every value.
+/// A checksum over the metadata and every value; it reveals a change of any one byte.
 template <class State>
 [[nodiscard]] std::string checksum(const StateFormat<State>& format, const Words& metadata,
                                    const State& state) {
@@ -65,7 +65,7 @@ template <class State>
     return std::to_string(sum);
 }
 
-/// Makes the folder, too, and returns when both last.
+/// Saves a state and makes the folder, too. Returns when both are safe on disk.
 template <class State>
 void save_state(FileSystem& files, const std::filesystem::path& path, const StateFormat<State>& format,
                 Words words, const State& state) {
@@ -84,7 +84,7 @@ void save_state(FileSystem& files, const std::filesystem::path& path, const Stat
     require_none(files.sync_folder(folder), folder, "could not be made to last");
 }
 
-/// Throws Error where the file is of other words, or not as it was saved.
+/// Throws Error if the file's words differ, or if it has changed since it was saved.
 template <class State>
 [[nodiscard]] State load_state(const FileSystem& files, const std::filesystem::path& path,
                                const StateFormat<State>& format, const Words& words) {

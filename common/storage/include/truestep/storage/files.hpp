@@ -9,9 +9,8 @@
 #include <system_error>
 #include <vector>
 
-/// What traces and checkpoints ask of a file system, and no more: a test can put one of its own in the
-/// disk's place, end a writer at any call, and lose what was not synced. The words are POSIX's, and so is
-/// what they promise.
+/// The calls that traces and checkpoints make of a file system. A test can replace the disk, end a
+/// writer at any call, and lose what was not synced. Names and promises are POSIX's.
 namespace truestep::storage {
 
 /// A file to be read. Its functions may be called from several threads.
@@ -19,26 +18,29 @@ class InputFile {
   public:
     virtual ~InputFile() = default;
 
-    /// When it was opened.
+    /// The size when the file was opened.
     [[nodiscard]] virtual std::uint64_t size() const = 0;
-    /// How many bytes were read: fewer than asked for are no error, none are the end of the file.
+    /// Returns how many bytes were read. Fewer than asked for are no error; none mean the end of
+    /// the file.
     [[nodiscard]] virtual std::size_t read(std::uint64_t offset, std::span<std::byte> bytes,
                                            std::error_code& error) const = 0;
 };
 
-/// A file to be written from front to back. It is closed at the latest when it goes away.
+/// A file to be written from front to back. Its destructor closes it at the latest.
 class OutputFile {
   public:
     virtual ~OutputFile() = default;
 
-    /// How many bytes were written: fewer than given are no error, the rest is for another call.
+    /// Returns how many bytes were written. Fewer than given are no error; another call writes the
+    /// rest.
     [[nodiscard]] virtual std::size_t write(std::span<const std::byte> bytes, std::error_code& error) = 0;
-    /// Makes what was written last, whatever happens to the machine. The name is its folder's to keep.
+    /// Makes the written bytes survive a crash of the machine. The name survives with its folder's
+    /// sync.
     [[nodiscard]] virtual std::error_code sync() = 0;
     [[nodiscard]] virtual std::error_code close() = 0;
 };
 
-/// Where a file's bytes are written, and the name that they get when they are whole.
+/// The path where a file's bytes are written, and the name that they get when they are complete.
 struct Destination {
     std::filesystem::path first;
     std::filesystem::path last;
@@ -55,52 +57,53 @@ class FileSystem {
     virtual ~FileSystem() = default;
 
     [[nodiscard]] virtual FileKind kind(const Path& path) const = 0;
-    /// Every writer of a file that somebody has named asks here first. A regular file, and one that is not
-    /// there yet, is written beside its name and renamed, at the end of all links. All else (a device, a
-    /// pipe, what is open as /dev/stdout or /dev/fd/3) is written in place: a rename would replace it.
+    /// Every writer of a file that a user has named asks here first. A regular or new file is
+    /// written beside its name, at the end of all links, and renamed. Anything else (a device, a
+    /// pipe, what is open as /dev/stdout or /dev/fd/3) is written in place: a rename would replace
+    /// it.
     [[nodiscard]] virtual Destination destination(const Path& path) const = 0;
-    /// Null where there is an error. Opening a pipe would wait for its writer: ask for the kind first.
+    /// Null after an error. Opening a pipe would wait for its writer: ask for the kind first.
     [[nodiscard]] virtual std::unique_ptr<InputFile> open(const Path& path,
                                                           std::error_code& error) const = 0;
     /// The names in a folder, in any order.
     [[nodiscard]] virtual std::vector<std::string> list(const Path& folder,
                                                         std::error_code& error) const = 0;
 
-    /// A new file, or one that was there and is now empty. Null where there is an error.
+    /// Creates a file, or empties an existing one. Null after an error.
     [[nodiscard]] virtual std::unique_ptr<OutputFile> create(const Path& path, std::error_code& error) = 0;
     [[nodiscard]] virtual std::error_code make_folder(const Path& path) = 0;
-    /// A file of that name is replaced.
+    /// Replaces an existing file of that name.
     [[nodiscard]] virtual std::error_code rename(const Path& from, const Path& to) = 0;
-    /// Two names change places, at once.
+    /// Exchanges two names atomically.
     [[nodiscard]] virtual std::error_code exchange(const Path& first, const Path& second) = 0;
-    /// A file, a link (not what it leads to) or an empty folder.
+    /// Removes a file, a link (not its target) or an empty folder.
     [[nodiscard]] virtual std::error_code remove(const Path& path) = 0;
-    /// Makes the names in a folder last: what was created, renamed and removed there.
+    /// Makes the names in a folder survive a crash: what was created, renamed and removed there.
     [[nodiscard]] virtual std::error_code sync_folder(const Path& folder) = 0;
 };
 
-/// The real one.
+/// The real file system.
 [[nodiscard]] FileSystem& disk();
 
-/// A new folder PARENT/NAME-XXXXXX, which this process and those that it forks hold by a lock as long as
-/// one of them lives; "" where none can be made.
+/// Makes a folder PARENT/NAME-XXXXXX. This process and its forks hold it by a lock as long as one
+/// of them lives. Returns "" if no folder can be made.
 [[nodiscard]] std::string make_scratch_folder(const FileSystem::Path& parent, const std::string& name);
-/// Removes those of them that no process holds: whoever made them was killed. Not in a folder that machines
-/// share, where a lock may hold for one machine alone.
+/// Removes the scratch folders that no process holds, because their makers were killed. Not for a
+/// folder that machines share, where a lock may hold on one machine alone.
 void remove_abandoned_folders(const FileSystem::Path& parent, const std::string& name);
 
-/// Writes on until all is written or there is an error. How many bytes were.
+/// Writes until all bytes are written or an error occurs. Returns how many were written.
 [[nodiscard]] std::size_t write_all(OutputFile& file, std::span<const std::byte> bytes,
                                     std::error_code& error);
 
-/// With all that is in it. That nothing is there is no error.
+/// Removes a path with its contents. A missing path is not an error.
 [[nodiscard]] std::error_code remove_all(FileSystem& files, const FileSystem::Path& path);
 
-/// Throws Error, "PATH: WHAT: the system's words; ADVICE", where there is an error.
+/// Throws Error, "PATH: WHAT: the system's words; ADVICE", if there is an error.
 void require_none(const std::error_code& error, const FileSystem::Path& path, const std::string& what,
                   const std::string& advice = "check the disk");
 
-/// Makes a folder and those above it where they are missing, so that they last. Throws Error.
+/// Makes a folder and its missing parents so that they survive a crash. Throws Error.
 void make_lasting_folder(FileSystem& files, const FileSystem::Path& folder);
 
 } // namespace truestep::storage

@@ -20,9 +20,9 @@ namespace truestep::storage {
 
 enum class DataType : std::uint8_t { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64 };
 
-/// In bytes.
+/// The size of an element in bytes.
 std::uint64_t element_size(DataType type);
-/// As the header spells it, "F32".
+/// The type's name in the header, as "F32".
 std::string_view name(DataType type);
 
 struct TensorEntry {
@@ -44,12 +44,12 @@ struct TensorEntry {
 class SafetensorsFile {
   public:
     explicit SafetensorsFile(const std::filesystem::path& path, const FileSystem& files = disk());
-    /// One that is open already; `path` is for messages.
+    /// Reads a file that is open already; `path` is for messages.
     SafetensorsFile(std::filesystem::path path, std::unique_ptr<const InputFile> file);
 
     const std::filesystem::path& path() const { return path_; }
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
-    /// In the order of their data.
+    /// The tensors in the order of their data.
     const std::vector<TensorEntry>& tensors() const { return tensors_; }
     /// nullptr if there is no such tensor.
     const TensorEntry* find(std::string_view name) const;
@@ -60,7 +60,8 @@ class SafetensorsFile {
     std::vector<double> read_f64(std::string_view name) const;
     std::vector<std::uint8_t> read_u8(std::string_view name) const;
     std::vector<std::uint64_t> read_u64(std::string_view name) const;
-    /// The bytes of a tensor of this file from `offset` in it, whatever its type; they must lie in it.
+    /// Reads bytes of a tensor of any type, from `offset` in it. They must lie within the tensor,
+    /// which must be of this file.
     void read_raw(const TensorEntry& entry, std::uint64_t offset, std::span<std::byte> bytes) const;
 
   private:
@@ -76,10 +77,10 @@ class SafetensorsFile {
     std::vector<std::size_t> by_name_; // positions in tensors_, sorted by name
 };
 
-/// All tensors are declared first, then their data is streamed in the declared order. The data goes to
-/// "<path>.partial", which finish() syncs and renames: under its own name the file is complete or absent,
-/// whatever happens to the process or the machine. What is no regular file is written in place. That the
-/// name lasts too is for whoever syncs the folder. The same calls make the same bytes.
+/// All tensors are declared first, then their data is streamed in the declared order. The data goes
+/// to "<path>.partial", which finish() syncs and renames: under its own name the file is complete
+/// or absent, even after a crash. Anything but a regular file is written in place. The caller syncs
+/// the folder, so that the name survives too. The same calls make the same bytes.
 class SafetensorsWriter {
   public:
     SafetensorsWriter(std::filesystem::path path, const std::map<std::string, std::string>& metadata,
@@ -94,7 +95,7 @@ class SafetensorsWriter {
     void write_f64(std::string_view name, std::span<const double> values);
     void write_u8(std::string_view name, std::span<const std::uint8_t> values);
     void write_u64(std::string_view name, std::span<const std::uint64_t> values);
-    /// Whatever its type: bytes as a file holds them.
+    /// Writes bytes of any type, in the file's representation.
     void write(std::string_view name, DataType type, std::span<const std::byte> bytes);
     void finish();
 

@@ -11,25 +11,26 @@
 
 namespace truestep::trace {
 
-/// The files of one trace: one, or those that its ranks have written each by itself. Of several it is the
-/// union; what more than one of them holds has to be the same in every bit. All errors are truestep::Error.
+/// The files of one trace: a single one, or one from each rank. Several files form a union; tensors
+/// that more than one of them holds must be equal in every bit. All errors are truestep::Error.
 class Bundle {
   public:
-    /// `path`: of a file, or a name of several (ranks.hpp).
+    /// `path` is a file, or the common name of several (ranks.hpp).
     explicit Bundle(const std::filesystem::path& path);
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     [[nodiscard]] const std::string& source() const { return source_; } ///< rank 0's
-    /// Of the whole run: without `rank`.
+    /// The config of the whole run, without `rank`.
     [[nodiscard]] const std::string& config() const { return config_; }
 
-    /// Has each rank written its own file? (Of one rank there is one.)
+    /// Has each rank written its own file? (If there is one rank, there is one file.)
     [[nodiscard]] bool of_ranks() const { return of_ranks_; }
 
     [[nodiscard]] bool holds(std::string_view tensor) const { return holders_.contains(tensor); }
-    /// The first file that holds it; of what none holds the first one, which says so.
+    /// The first file that holds the tensor. If none does, the first file, whose error names what
+    /// is missing.
     [[nodiscard]] const storage::SafetensorsFile& holder(std::string_view tensor) const;
-    /// File by file, in the order of their data.
+    /// The tensors' names file by file, in the order of their data.
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
   private:
@@ -45,11 +46,11 @@ class Bundle {
     std::map<std::string, std::size_t, std::less<>> holders_;
 };
 
-/// The algorithm that a trace's config names, before anything is known of its system. Throws
-/// truestep::Error if it is no trace, or says nothing of it.
+/// The algorithm that a trace's config names, for callers that do not know the system yet. Throws
+/// truestep::Error if the file is no trace or does not name one.
 [[nodiscard]] std::string algorithm_of(const std::filesystem::path& path);
 
-/// Makes one file of what the ranks of a run have written each by itself, tensor by tensor.
+/// Joins the files of a run's ranks into one file, tensor by tensor.
 void join(const std::filesystem::path& run, const std::filesystem::path& output);
 
 } // namespace truestep::trace

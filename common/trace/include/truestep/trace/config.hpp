@@ -13,13 +13,13 @@
 
 namespace truestep::trace {
 
-/// A setting that is a whole number has to be one of these; both ends are allowed.
+/// The allowed range of a whole number; both ends are included.
 struct Range {
     problem::Index least = 0;
     problem::Index most = 0;
 };
 
-/// A JSON object being read: every key must be known, wanted ones be there, values of the right kind.
+/// Reads a JSON object: every key must be known, required ones present, values of the right kind.
 class ObjectReader {
   public:
     /// `what` begins an error's line. The object outlives the reader.
@@ -41,7 +41,7 @@ class ObjectReader {
     void read(const std::string& key, Value& value, Range range) {
         value = static_cast<Value>(within(key, range));
     }
-    /// The value's type says how its text is read, and `parse` reads a word.
+    /// The value's type decides how its text is read; `parse` reads a word.
     template <class Value, class... Parse>
     void read(const std::string& key, Value& value, const Parse&... parse) {
         if constexpr (sizeof...(parse) > 0)
@@ -54,7 +54,7 @@ class ObjectReader {
             value = static_cast<Value>(std::unsigned_integral<Value> ? count(key) : integer(key));
     }
 
-    /// A key that nobody asked for is most likely a misspelt setting.
+    /// Refuses a key that was never asked for: it is most likely a misspelt setting.
     void finish() const;
 
   private:
@@ -65,7 +65,7 @@ class ObjectReader {
     std::set<std::string> known_;
 };
 
-/// The other way round: a word is written by its name.
+/// Writes a setting; a word is written by its name.
 template <class Value>
 void write_setting(nlohmann::ordered_json& json, const std::string& key, const Value& value) {
     if constexpr (std::is_enum_v<Value>)
@@ -74,10 +74,10 @@ void write_setting(nlohmann::ordered_json& json, const std::string& key, const V
         json[key] = value;
 }
 
-/// Text that trusts nothing: no key twice, no number that a double cannot hold.
+/// Parses untrusted text: no key twice, no number that a double cannot hold.
 [[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& what);
 
-/// Returns what `parse` makes of such a text. Each error is one line that begins with `what`.
+/// Returns the result of `parse` for such a text. Each error is one line that begins with `what`.
 template <class Parse>
 [[nodiscard]] auto parse_config(const std::string& text, const std::string& what, const Parse& parse) {
     try {
@@ -88,7 +88,7 @@ template <class Parse>
     }
 }
 
-/// `tensors` of a config: [{name, size, always_dense}], and param_group where it is not 0.
+/// Parses `tensors` of a config: [{name, size, always_dense}], with param_group where it is not 0.
 [[nodiscard]] problem::Layout parse_layout(const nlohmann::json& list, const std::string& what);
 [[nodiscard]] nlohmann::ordered_json layout_json(const problem::Layout& layout);
 

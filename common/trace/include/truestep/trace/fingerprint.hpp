@@ -5,7 +5,7 @@
 
 #include <truestep/problem/mix64.hpp>
 
-/// A vector in 64 bits, so that ranks can tell whether they hold the same one without sending it.
+/// A vector in 64 bits, so that ranks can compare vectors without sending them.
 namespace truestep::trace {
 
 using problem::mix64;
@@ -15,7 +15,7 @@ using problem::mix64;
 /// order. Every bit counts, so -0 is not +0 and a NaN is its payload.
 [[nodiscard]] std::uint64_t fingerprint(std::span<const float> values, std::uint64_t begin = 0);
 
-/// The same of a mask: of its bytes, by the index of the byte.
+/// The fingerprint of a mask: over its bytes, by the index of the byte.
 [[nodiscard]] std::uint64_t fingerprint(std::span<const std::uint8_t> bytes, std::uint64_t begin = 0);
 
 } // namespace truestep::trace

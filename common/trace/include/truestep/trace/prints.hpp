@@ -7,8 +7,8 @@
 
 #include <truestep/problem/layout.hpp>
 
-/// The fingerprints that one rank wrote while it trained: one number per step, result and tensor. Of any
-/// optimizer, with names of its own. docs/specification/traces.md says how they stand in a file.
+/// The fingerprints that one rank wrote while it trained: one number per step, result and tensor,
+/// for any optimizer and its names. docs/specification/traces.md specifies the file.
 namespace truestep::trace {
 
 using problem::Index;
@@ -16,7 +16,7 @@ using problem::Index;
 struct Prints {
     struct Result {
         std::string name;  ///< "gradient", "parameters", "exp_avg"
-        bool same = false; ///< has to be the same on all ranks
+        bool same = false; ///< must be the same on all ranks
     };
     struct Step {
         Index step = 0;
@@ -31,10 +31,10 @@ struct Prints {
     std::vector<problem::Tensor> tensors;
     std::vector<Result> results; ///< in the order in which they come about in a step
     std::vector<Step> steps;     ///< ascending
-    bool torn = false;           ///< whoever wrote it ended in the midst of a line
+    bool torn = false;           ///< the writer died in the middle of a line
 };
 
-/// Whether a file is one of these, and no trace: by its first bytes.
+/// Whether a file holds fingerprints and is not a trace, by its first bytes.
 [[nodiscard]] bool holds_prints(const std::filesystem::path& path);
 
 /// Throws truestep::Error that names the line.

@@ -16,19 +16,19 @@
 
 namespace truestep::trace {
 
-/// All that a trace holds at one step of a result that has to be the same on all ranks.
+/// Everything that a trace holds at one step of a result that must be the same on all ranks.
 template <class Element>
 struct Replicated {
     std::optional<std::vector<Element>> shared;             ///< recorded once, for all ranks
-    std::vector<std::vector<Element>> copies;               ///< each rank's own: all, or none
+    std::vector<std::vector<Element>> copies;               ///< each rank's own: of all ranks, or none
     std::optional<std::vector<std::uint64_t>> fingerprints; ///< of each rank's own
 };
 
-/// How many results, over all steps, a trace holds in which way.
+/// The number of results, over all steps, that a trace holds in each way.
 struct ReplicaCounts {
     Index copies = 0;
     Index fingerprints = 0;
-    Index once = 0; ///< neither of them
+    Index once = 0; ///< neither of the two
 };
 
 /// Coordinates of the model, [begin, end).
@@ -40,12 +40,12 @@ struct Window {
     friend bool operator==(const Window&, const Window&) = default;
 };
 
-/// A scape-trace of version 1, read step by step. All errors are truestep::Error, one line that begins with
-/// the path.
+/// Reads a scape-trace of version 1, step by step. All errors are truestep::Error, one line that
+/// begins with the path.
 class Reader {
   public:
-    /// `path`: a file, or the name of what the ranks have written each by itself (Bundle). `schema_of`
-    /// reads the config; its second argument begins an error's line.
+    /// `path` is a file, or the common name of the ranks' files (Bundle). `schema_of` reads the
+    /// config; its second argument begins an error's line.
     Reader(const std::filesystem::path& path,
            const std::function<Schema(const std::string& config, const std::string& what)>& schema_of);
 
@@ -56,42 +56,46 @@ class Reader {
     /// Is there such a tensor?
     [[nodiscard]] bool holds(const std::string& tensor) const { return file_.holds(tensor); }
 
-    /// All of a series, by its type.
+    /// The whole series, by its type.
     [[nodiscard]] std::vector<double> series_f64(const std::string& name) const;
-    /// Here and below: of a window the vector's part alone, of a mask its bits from 0 on.
+    /// Here and below, a window selects that part of a vector; of a mask it selects the bits,
+    /// renumbered from 0.
     using Part = std::optional<Window>;
     [[nodiscard]] std::vector<float> series_f32(const std::string& name, Part part = {}) const;
     [[nodiscard]] std::vector<std::uint8_t> series_u8(const std::string& name, Part part = {}) const;
 
     [[nodiscard]] std::vector<float> input(const Kind& kind, Index step, int rank, Part part = {}) const;
-    /// A result that the trace does not hold is absent; of one that has to be the same on all ranks it is
-    /// rank 0's copy where the trace holds copies only. Not for masks.
+    /// A result that the trace does not hold is absent. If a replicated result is recorded as
+    /// copies only, this returns rank 0's. Not for masks.
     [[nodiscard]] std::optional<std::vector<float>> values(const Kind& kind, Index step, int rank,
                                                            Part part = {}) const;
     [[nodiscard]] std::optional<std::vector<std::uint8_t>> mask(const Kind& kind, Index step,
                                                                 Part part = {}) const;
 
-    /// Not for masks, and for masks; both for what has to be the same on all ranks.
+    /// A replicated result, first for vectors, then for masks.
     [[nodiscard]] Replicated<float> replicated_values(const Kind& kind, Index step, Part part = {}) const;
     [[nodiscard]] Replicated<std::uint8_t> replicated_mask(const Kind& kind, Index step,
                                                            Part part = {}) const;
     [[nodiscard]] const ReplicaCounts& replica_counts() const { return replica_counts_; }
 
-    /// Does every step hold the state that the next begins with: what is neither a mask nor intermediate?
+    /// Does every step hold the state with which the next begins: all results but masks and
+    /// intermediates?
     [[nodiscard]] bool states_recorded() const;
-    /// Tensors that this reader has no use for: a misspelt result would be among them.
+    /// Tensors that this reader does not use, such as a misspelt result.
     [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
-    /// Results that the trace does not hold here, but for another step or rank.
+    /// Results that the trace lacks here but holds for another step or rank.
     [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
 
   private:
     void examine_tensors();
-    /// Checks a result's copies and fingerprints; their names become known. Is there any?
+    /// Checks a result's copies and fingerprints, and adds their names to `known`. Returns whether
+    /// there are any.
     bool examine_replicas(const Kind& kind, Index step, std::set<std::string>& known);
     [[nodiscard]] std::vector<float> floats(const std::string& tensor, const Part& part) const;
     [[nodiscard]] std::vector<std::uint8_t> bits(const std::string& tensor, const Part& part) const;
     void expect_vector(const std::string& tensor, const Kind& kind) const;
-    /// The tensor that stands for all ranks: the one without a rank, or rank 0's; empty if there is none.
+    /// The tensor that represents all ranks: the one without a rank, or rank 0's; empty if there is
+    /// none.
     [[nodiscard]] std::string representative(const Kind& kind, Index step, int rank) const;
     template <class Element, class Read>
     [[nodiscard]] Replicated<Element> replicated(const Kind& kind, Index step, const Read& read) const;
@@ -103,8 +107,8 @@ class Reader {
     ReplicaCounts replica_counts_;
 };
 
-/// Throws truestep::Error for the first entry of a series that is not as it has to be. `begin`: its number
-/// of the first of these values.
+/// Throws truestep::Error for the first invalid entry of a series. `begin` is the index of the
+/// first of these values.
 template <class Value, class IsRight>
 void check_entries(const Reader& trace, const std::string& series, const std::vector<Value>& values,
                    const IsRight& is_right, const std::string& wanted, Index begin = 0) {

@@ -12,11 +12,11 @@
 
 namespace truestep::trace {
 
-/// Writes a trace: the series, then the steps in their order, each in the schema's order. finish() makes
+/// Writes a trace: the series, then the steps in order, each in the schema's order. finish() makes
 /// the file appear.
 class Writer {
   public:
-    /// `intermediates`: these, too. One rank alone has no replicas.
+    /// `intermediates` also writes these. With one rank there are no replicas.
     Writer(const std::filesystem::path& path, Schema schema, const std::string& source, bool intermediates,
            Replicas replicas);
 
@@ -27,10 +27,10 @@ class Writer {
     void begin_step() { ++step_; }
     void input(const Kind& kind, int rank, std::span<const float> values);
 
-    /// Does this trace hold it?
+    /// Does this trace hold results of this kind?
     [[nodiscard]] bool writes(const Kind& kind) const;
-    /// `of_rank(r)` is a rank's own vector, or bits; r is 0 for an intermediate that all have in common. It
-    /// is asked for no more ranks than the trace needs.
+    /// `of_rank(r)` returns a rank's vector, or bits; r is 0 for an intermediate that all ranks
+    /// share. It is called for no more ranks than the trace needs.
     template <class OfRank>
     void result(const Kind& kind, const OfRank& of_rank) {
         if (!writes(kind))
@@ -48,7 +48,7 @@ class Writer {
   private:
     void declare();
     void declare_results(Index step, bool masks);
-    /// The tensors of one result.
+    /// The names of one result's tensors.
     [[nodiscard]] std::vector<std::string> names_of(const Kind& kind, Index step) const;
     void write(const std::string& tensor, std::span<const float> values);
     void write(const std::string& tensor, std::span<const std::uint8_t> bits);
@@ -63,7 +63,7 @@ class Writer {
     storage::SafetensorsWriter file_;
     /// Written last, so that floats stay aligned.
     std::vector<std::pair<std::string, std::vector<std::uint8_t>>> masks_;
-    /// Written between the two.
+    /// Written between the floats and the masks.
     std::vector<std::pair<std::string, std::vector<std::uint64_t>>> fingerprints_;
 };
 

@@ -15,59 +15,61 @@
 
 namespace truestep::distributed {
 
-/// How a CountingCommunicator disturbs the exchanges, by kind of traffic. By default not at all.
+/// How a CountingCommunicator disturbs the exchanges, by kind of traffic. By default it does not.
 struct Disturbance {
     template <class Value>
     using ByTraffic = std::array<Value, traffic_kinds>;
 
-    /// wait() returns no sooner than so long after the start.
+    /// wait() returns no sooner than this long after the start.
     ByTraffic<std::chrono::milliseconds> delay{};
-    /// The exchange really starts only after so many further starts and waits, or when it is waited for:
-    /// later exchanges overtake it. All ranks must be given the same numbers, and wait in the same order.
+    /// The exchange really starts only after this many further starts and waits, or when it is
+    /// waited for, so that later exchanges overtake it. All ranks must use the same numbers, and
+    /// wait in the same order.
     ByTraffic<unsigned> late_start{};
-    /// The data is held back: until wait() the place to receive it holds nonsense. Not where the host
-    /// cannot read it.
+    /// Holds the data back: until wait() the place to receive it holds nonsense. Only where the
+    /// host can read it.
     ByTraffic<bool> hold_back{};
-    /// What is waited for completes last, after all that has been started later.
+    /// The exchange that is waited for completes last, after all that were started later.
     bool newest_first = false;
 };
 
-/// The link of a rank was cut, by a test.
+/// A test has cut the link of a rank.
 class LinkLost : public std::runtime_error {
   public:
     explicit LinkLost(const std::string& text) : std::runtime_error(text) {}
 };
 
-/// Another communicator, and what it sends. For statistics as it is; for tests with a disturbance, which a
-/// program that keeps to the rules cannot notice in its results.
+/// Wraps a communicator and counts what it sends. Without a disturbance it serves for statistics.
+/// With one it serves tests: a program that keeps the rules cannot notice it in its results.
 class CountingCommunicator final : public Communicator {
   public:
     using Counts = std::array<std::uint64_t, traffic_kinds>;
 
-    /// `inner` has to outlive this, and this its exchanges.
+    /// `inner` has to outlive this object, and this object its exchanges.
     explicit CountingCommunicator(Communicator& inner, const Disturbance& disturbance = {});
     ~CountingCommunicator() override;
     CountingCommunicator(const CountingCommunicator&) = delete;
     CountingCommunicator& operator=(const CountingCommunicator&) = delete;
 
-    /// What this rank has sent to others, as the formulas of section 4 count it: for a gather its part to
-    /// each of the others, for a reduce-scatter the parts of the others, however a library may route them.
+    /// The bytes that this rank has sent to others, as the formulas of section 4 count them: for a
+    /// gather its part to each of the others, for a reduce-scatter the parts of the others, however
+    /// a library may route them.
     [[nodiscard]] const Bytes& bytes() const { return bytes_; }
     [[nodiscard]] std::uint64_t bytes(Traffic traffic) const {
         return bytes_[static_cast<std::size_t>(traffic)];
     }
-    /// How many exchanges have been started.
+    /// The number of exchanges that have been started.
     [[nodiscard]] const Counts& exchanges() const { return exchanges_; }
     [[nodiscard]] std::uint64_t exchanges(Traffic traffic) const {
         return exchanges_[static_cast<std::size_t>(traffic)];
     }
-    /// And of how many messages to others they were made, parts that are not empty: what a library makes of
-    /// it is its own matter.
+    /// The number of messages to others in these exchanges: parts that are not empty. How a library
+    /// sends them does not count.
     [[nodiscard]] const Counts& messages() const { return messages_; }
     void reset();
-    /// Of exchanges that are started from here on. On all ranks at the same point.
+    /// Disturbs the exchanges started from here on. All ranks call it at the same point.
     void disturb(const Disturbance& disturbance);
-    /// Of this rank alone: so many more exchanges can be started, and every later attempt throws LinkLost.
+    /// Cuts this rank's link after this many more exchanges: every later start throws LinkLost.
     void lose_link_after(std::uint64_t exchanges) { exchanges_left_ = exchanges; }
     [[nodiscard]] bool has_lost_link() const { return link_is_lost_; }
 
@@ -97,7 +99,8 @@ class CountingCommunicator final : public Communicator {
     /// Starts the inner exchange, which receives at the given place.
     using Start = std::function<std::unique_ptr<Exchange>(void* receive)>;
 
-    /// Where data is received, and in which parts of that: a gather's own may stand there from the start.
+    /// The buffer that receives data, and its parts. A gather's own part may be in it from the
+    /// start.
     struct Place {
         std::byte* begin;
         std::size_t size;

@@ -12,26 +12,26 @@
 
 namespace truestep::distributed {
 
-/// How CountingPeers disturbs messages, by kind of traffic. By default not at all.
+/// How CountingPeers disturbs messages, by kind of traffic. By default it does not.
 struct PeerDisturbance {
     template <class Value>
     using ByTraffic = std::array<Value, traffic_kinds>;
 
-    /// A wait() returns no sooner than so long after the message was asked for.
+    /// A wait() returns no sooner than this long after the message was asked for.
     ByTraffic<std::chrono::milliseconds> delay{};
-    /// The same by the rank that sends, in addition; ranks beyond the end have none.
+    /// An additional delay by the sending rank; ranks beyond the end have none.
     std::vector<std::chrono::milliseconds> delay_from{};
-    /// A message really goes only after so many further calls, or before this rank waits, makes progress or
-    /// leaves: messages to other peers overtake it. Those that go together do so in the other order of
-    /// peers.
+    /// A message really goes only after this many further calls, or before this rank waits, makes
+    /// progress or leaves, so that messages to other peers overtake it. Messages that go together
+    /// go in the reverse order of peers.
     ByTraffic<unsigned> late_start{};
-    /// What wait(bytes) gives holds nonsense beyond these bytes, and everywhere once the Incoming is gone.
-    /// Of what the host can read.
+    /// The result of wait(bytes) holds nonsense beyond these bytes, and everywhere once the
+    /// Incoming is gone. Only where the host can read it.
     ByTraffic<bool> hold_back{};
 };
 
-/// Other Peers, and what this rank sends. For statistics as it is; for tests with a disturbance, which a
-/// program that keeps to the rules cannot notice in its results.
+/// Wraps Peers and counts what this rank sends. Without a disturbance it serves for statistics.
+/// With one it serves tests: a program that keeps the rules cannot notice it in its results.
 class CountingPeers final : public Peers {
   public:
     struct Sent {
@@ -41,7 +41,7 @@ class CountingPeers final : public Peers {
         bool operator==(const Sent&) const = default;
     };
 
-    /// `inner` has to outlive this, and this what it receives.
+    /// `inner` has to outlive this object, and this object what it receives.
     explicit CountingPeers(Peers& inner, PeerDisturbance disturbance = {});
     ~CountingPeers() override;
     CountingPeers(const CountingPeers&) = delete;
@@ -52,7 +52,7 @@ class CountingPeers final : public Peers {
     [[nodiscard]] Sent sent_to(int peer) const;
     [[nodiscard]] Bytes bytes() const;
     void reset();
-    /// Of messages that are sent or asked for from here on.
+    /// Disturbs the messages that are sent or asked for from here on.
     void disturb(PeerDisturbance disturbance) { disturbance_ = std::move(disturbance); }
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
@@ -95,7 +95,7 @@ class CountingPeers final : public Peers {
     PeerDisturbance disturbance_;
     std::vector<std::array<Sent, traffic_kinds>> sent_; ///< by peer
     std::deque<Late> late_;                             ///< in the order in which they were sent
-    std::deque<std::vector<std::byte>> gone_; ///< where a receiver that has kept a pointer reads nonsense
+    std::deque<std::vector<std::byte>> gone_;           ///< nonsense for receivers that kept a pointer
 };
 
 } // namespace truestep::distributed

@@ -13,25 +13,25 @@ namespace in_process {
 class PeerGroup;
 }
 
-/// Ranks that are threads of one process and send each other messages. Nothing is copied: the receiver
+/// Ranks as threads of one process that send each other messages. Nothing is copied: the receiver
 /// reads the very bytes that were sent, and holds the message until its Incoming is destroyed.
 ///
-/// Each Peers, and what it receives, belongs to the thread that works for its rank. Destroying it is
-/// leave("").
+/// Each Peers, and what it receives, belongs to the thread of its rank. Destroying it is leave("").
 class InProcessPeers {
   public:
     explicit InProcessPeers(int size, std::chrono::milliseconds timeout = default_timeout);
 
-    /// Once for each rank. It may outlive the group.
+    /// Call it once for each rank. The Peers may outlive the group.
     [[nodiscard]] std::unique_ptr<Peers> peers(int rank);
 
   private:
     std::shared_ptr<in_process::PeerGroup> group_;
 };
 
-/// Runs the function on each of `size` ranks, each in its own thread, and returns when all have ended. One
-/// that throws leaves with that reason: those that need it end, the others go on to their own end. Then the
-/// first error is thrown: the cause, not the Aborted it led to in others.
+/// Runs the function on each of `size` ranks, each in its own thread, and returns when all have
+/// ended. A rank that throws leaves with that reason: ranks that need it end, the others continue.
+/// Then this function throws the first error, which is the cause, not an Aborted that followed from
+/// it.
 void run_peers(int size, const std::function<void(Peers&)>& function,
                std::chrono::milliseconds timeout = default_timeout);
 

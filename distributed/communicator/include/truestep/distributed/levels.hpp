@@ -11,12 +11,12 @@
 
 namespace truestep::distributed {
 
-/// Ranks in groups (section 32), of which each handles, for its group, what belongs to some of all ranks,
-/// its owners: in a group of n of P ranks, rank j handles the owners o with floor(o*n/P) = j. They follow
-/// each other, so that what is handled is one stretch of whatever stands in the order of the owners.
+/// Ranks in groups (section 32). Within its group each rank handles the data of some of all ranks,
+/// called owners: in a group of n of P ranks, rank j handles the owners o with floor(o*n/P) = j.
+/// These owners are consecutive, so their data is one stretch of anything ordered by owner.
 class Levels {
   public:
-    /// Of owners.
+    /// A range of owners.
     struct Span {
         std::size_t begin = 0;
         std::size_t end = 0;
@@ -33,7 +33,7 @@ class Levels {
     [[nodiscard]] std::size_t rank() const { return rank_; }
     [[nodiscard]] std::size_t ranks() const { return ranks_; }
     [[nodiscard]] std::size_t largest_group() const;
-    /// Of the j-th rank of a group.
+    /// The owners that the j-th rank of a group handles.
     [[nodiscard]] Span handled(const Group& group, std::size_t j) const;
     [[nodiscard]] Span handled() const { return handled(own_group(), rank_ - own_group().begin); }
     /// The rank of the group that handles an owner.
@@ -50,11 +50,12 @@ class Levels {
 
 struct LevelsRooms;
 
-/// Another communicator, whose gathers go by two hops: from an owner to its handler in each group, and from
-/// there to all of the group. Of one that has `host_can_read`, or that has stretches of its own.
+/// A communicator whose gathers take two hops: from an owner to its handler in each group, and from
+/// there to the whole group. The inner communicator must have `host_can_read`, or its own
+/// stretches.
 class LevelsCommunicator final : public Communicator {
   public:
-    /// `inner` has to outlive this, and this its exchanges.
+    /// `inner` has to outlive this object, and this object its exchanges.
     LevelsCommunicator(Communicator& inner, std::span<const int> groups);
     ~LevelsCommunicator() override;
     LevelsCommunicator(const LevelsCommunicator&) = delete;

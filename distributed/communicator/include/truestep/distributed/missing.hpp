@@ -10,20 +10,21 @@
 
 namespace truestep::distributed {
 
-/// "rank 2", "ranks 2 and 5", "ranks 2, 5 and 6".
+/// Text such as "rank 2", "ranks 2 and 5", "ranks 2, 5 and 6".
 [[nodiscard]] std::string ranks_text(std::span<const int> ranks);
 
-/// "rank 2 did not answer within 5 s in a payload exchange": one wording for all communicators.
+/// Text such as "rank 2 did not answer within 5 s in a payload exchange", the same for all
+/// communicators.
 [[nodiscard]] std::string missing_text(std::span<const int> ranks, std::chrono::milliseconds timeout,
                                        const std::string& where);
 
-/// "an agreement exchange", "a payload exchange".
+/// Text such as "an agreement exchange", "a payload exchange".
 [[nodiscard]] std::string exchange_text(Traffic traffic);
 
-/// "rank 2: what happened": how each reason is passed on.
+/// Text such as "rank 2: what happened", the form in which reasons are passed on.
 [[nodiscard]] std::string reason_text(int rank, const std::string& reason);
 
-/// What a message between two ranks is. Both sides say it.
+/// The identity of a message between two ranks, which both sides state.
 struct Label {
     Traffic traffic{};
     std::uint64_t number = 0;
@@ -46,11 +47,11 @@ struct Label {
 /// "rank 2 sent its moment (message 7, 4 bytes) where rank 3 awaits its parameters (message 8, 4 bytes)".
 [[nodiscard]] std::string other_text(int from, const Label& sent, int to, const Label& awaited);
 
-/// What the others are told of a rank that has left: its reason; but where it ended by what it was told
-/// itself, that, so that the first cause comes to all.
+/// The message that others get about a rank that has left: its reason. If it ended because of an
+/// earlier message, they get that one, so that the first cause reaches all ranks.
 [[nodiscard]] std::string end_text(int rank, const std::string& reason, const std::string& told);
 
-/// Throws std::invalid_argument unless a rank may have messages for this one, or from it.
+/// Throws std::invalid_argument unless `rank` may exchange messages with `peer`.
 void check_peer(int peer, int rank, int size);
 
 } // namespace truestep::distributed

@@ -6,9 +6,9 @@
 
 namespace truestep::distributed {
 
-/// On a duplicate of the given communicator: some of the processes, or another order of ranks.
+/// Uses a duplicate of the given communicator: some of the processes, or another order of ranks.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm ranks, MpiOptions options = {});
-/// Of these ranks.
+/// The groups, and the Peers, of these ranks.
 [[nodiscard]] std::vector<int> mpi_machine_groups(MPI_Comm ranks);
 [[nodiscard]] std::unique_ptr<Peers> make_mpi_peers(MPI_Comm ranks, MpiOptions options = {});
 

@@ -11,18 +11,18 @@
 
 namespace truestep::distributed {
 
-/// A communicator among some ranks of Peers, made of messages between two: for ranks that send to
-/// neighbours and share sums with others, as a pipeline of which there are several copies does. Whoever
-/// waits here lets the messages to neighbours move on, and the other way round; nobody waits for a rank
-/// that is not in it.
+/// A communicator among some ranks of Peers, made of messages between pairs. It serves ranks that
+/// send to neighbours and share sums with others, such as a pipeline with several copies. While a
+/// rank waits here, its messages to neighbours make progress, and the other way round. No rank
+/// waits for one outside of the communicator.
 ///
-/// A part is copied once when an exchange starts: the caller's memory is free as soon as wait() says so,
+/// A part is copied once when an exchange starts: after wait() the caller's memory is free,
 /// whatever the receiver does. Sums are added in rank order.
 class PeerCommunicator final : public Communicator {
   public:
-    /// `ranks` are those of `peers` that belong to it, this one among them: the same ones in the same order
-    /// on all of them, and rank r here is ranks[r] there. Between two of them nothing else may travel while
-    /// an exchange is under way. `peers` has to outlive this.
+    /// `ranks` are the members among those of `peers`, including this one, in the same order on all
+    /// of them: rank r here is ranks[r] there. While an exchange is under way, nothing else may
+    /// travel between two members. `peers` has to outlive this object.
     PeerCommunicator(Peers& peers, std::vector<int> ranks);
 
     [[nodiscard]] int rank() const override { return rank_; }
@@ -36,11 +36,11 @@ class PeerCommunicator final : public Communicator {
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
                                                    Sizes sizes) override;
     void progress() override { peers_.progress(); }
-    /// Leaves the peers: whoever needs this rank ends, the neighbours too.
+    /// Leaves the peers: ranks that need this one end, including the neighbours.
     void abort(const std::string& reason) noexcept override { peers_.leave(reason); }
 
   private:
-    /// What goes to each rank, and where what comes from it belongs.
+    /// The stretches that go to each rank, and those that receive from it.
     struct Places {
         std::vector<Stretch> to;
         std::vector<Stretch> from;

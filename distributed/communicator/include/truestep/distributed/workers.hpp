@@ -8,8 +8,8 @@
 
 namespace truestep::distributed {
 
-/// A few threads that share one loop after another. With one thread there is none: the caller does the
-/// work.
+/// A few threads that share loops, one after another. With one thread there is no pool: the caller
+/// does the work.
 class Workers {
   public:
     explicit Workers(int threads);
@@ -19,7 +19,7 @@ class Workers {
 
     [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
-    /// What is run, without a copy of it: it outlives the call.
+    /// A reference to the work, without a copy: the work outlives the call.
     class Task {
       public:
         template <class Work>
@@ -33,8 +33,9 @@ class Workers {
         void (*call_)(const void* work, int part);
     };
 
-    /// Calls task(part) for part 0..threads()-1, the last in the caller's thread, and returns when all
-    /// have. A task must not throw: the others are still at it, over what its error would take away.
+    /// Calls task(part) for part 0..threads()-1, the last in the caller's thread, and returns when
+    /// all have returned. A task must not throw: the others would still be using what its error
+    /// destroys.
     void run(const Task& task);
 
   private:

@@ -5,8 +5,8 @@
 
 namespace truestep::distributed {
 
-/// Memory for passes over it: no register crosses a cache line, and what is large lies in large pages where
-/// the system has them. Throws std::bad_alloc.
+/// Allocates memory for vector passes: no register crosses a cache line, and large blocks use large
+/// pages where the system has them. Throws std::bad_alloc.
 [[nodiscard]] void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* memory) noexcept;
 
@@ -25,7 +25,7 @@ struct AlignedAllocator {
     bool operator==(const AlignedAllocator&) const = default;
 };
 
-/// What an optimizer's vectors are; gradients that are in such ones are read faster, too.
+/// The type of an optimizer's vectors; gradients in it are read faster, too.
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
 
 } // namespace truestep::distributed

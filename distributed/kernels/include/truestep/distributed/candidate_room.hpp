@@ -7,8 +7,8 @@
 
 namespace truestep::distributed::host {
 
-/// Room for a selection's candidates, which is made once and takes no memory but for what has been written
-/// to since the last give_back().
+/// Room for a selection's candidates. It is reserved once, and takes memory only for what has been
+/// written since the last give_back().
 class CandidateRoom {
   public:
     CandidateRoom() = default;
@@ -18,9 +18,9 @@ class CandidateRoom {
     CandidateRoom& operator=(const CandidateRoom&) = delete;
     ~CandidateRoom();
 
-    /// For so many; what was there is lost where there was less room. Throws std::bad_alloc.
+    /// Makes room for `wanted` candidates; growing loses the contents. Throws std::bad_alloc.
     void make(problem::Index wanted);
-    /// What was there is lost.
+    /// Returns the memory to the system; the contents are lost.
     void give_back() noexcept;
 
     [[nodiscard]] std::int32_t* scores() const { return scores_; }
@@ -31,7 +31,7 @@ class CandidateRoom {
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(size_) * each; }
 
     static constexpr std::size_t each = sizeof(std::int32_t) + sizeof(std::uint32_t);
-    std::int32_t* scores_ = nullptr; ///< and behind them the positions
+    std::int32_t* scores_ = nullptr; ///< followed by the positions
     std::uint32_t* positions_ = nullptr;
     problem::Index size_ = 0;
 };

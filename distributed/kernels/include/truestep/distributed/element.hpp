@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-// What happens to one coordinate, in the arithmetic of section 5: written once for the host and the device.
-// A kernel is the launch around these functions. Everything that includes this is compiled without
-// contraction.
+// The operations on one coordinate, in the arithmetic of section 5: written once for the host and
+// the device. A kernel is the launch around these functions. Everything that includes this is
+// compiled without contraction.
 
 #if defined(__CUDACC__)
 #define TRUESTEP_ELEMENT __host__ __device__ inline
@@ -30,7 +30,7 @@ struct Scalars {
     float workers = 0.0F;
 };
 
-/// The inner optimizers of section 13.2; AdamS by how it corrects its bias.
+/// The inner optimizers of section 13.2, with AdamS for each of its bias corrections.
 enum class InnerRule : std::uint8_t { sgd, adams, adams_momentum, adamw };
 
 namespace element {
@@ -38,7 +38,7 @@ namespace element {
 /// The greatest magnitude that a gradient may have (section 4.1).
 constexpr float greatest_gradient = 0x1p56F;
 
-/// False for a NaN, an infinity and what is too large.
+/// False for a NaN, an infinity and too large a value.
 TRUESTEP_ELEMENT bool acceptable(float g) {
     return std::abs(g) <= greatest_gradient;
 }
@@ -48,12 +48,12 @@ TRUESTEP_ELEMENT float local(const Scalars& s, float m, float g, float e) {
     return ((s.b1 * m) + (s.a1 * g)) + e;
 }
 
-/// What selection compares: the magnitude's bits as an unsigned number.
+/// The score by which selection compares: the magnitude's bits as an unsigned number.
 TRUESTEP_ELEMENT std::uint32_t score(float c) {
     return std::bit_cast<std::uint32_t>(c) & 0x7fff'ffffU;
 }
 
-/// The bits of what travels in bf16 (section 21), of a c that is finite: nearest even, subnormals kept.
+/// The bits of a finite c in bf16 (section 21): nearest even, subnormals kept.
 TRUESTEP_ELEMENT std::uint16_t to_bf16(float c) {
     const auto bits = std::bit_cast<std::uint32_t>(c);
     return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
@@ -61,17 +61,18 @@ TRUESTEP_ELEMENT std::uint16_t to_bf16(float c) {
 TRUESTEP_ELEMENT float from_bf16(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
 }
-/// The least magnitude that rounds to no finite bf16, halfway from the greatest one.
+/// The least magnitude that does not round to a finite bf16, halfway above the greatest one.
 constexpr std::uint32_t beyond_bf16 = 0x7f7f'8000U;
 
-/// The exponent E of section 21, as fp32 holds it: 1 to 254, of what is infinite 254; 0 where all are below
-/// a normal number.
+/// The exponent E of section 21, as fp32 holds it: 1 to 254, where 254 also stands for infinity; 0
+/// if all values are below a normal number.
 TRUESTEP_ELEMENT int exponent_of_score(std::uint32_t greatest) {
     const int biased = static_cast<int>(greatest >> 23U);
     return biased > 254 ? 254 : biased;
 }
 
-/// The factor 2^s of E5M2 and the one back, each as two of fp32, which need not hold 2^s itself.
+/// The factor 2^s of E5M2 and its inverse, each as a product of two fp32 numbers, because fp32 may
+/// not hold 2^s itself.
 struct E5m2Scale {
     float up[2];
     float down[2];
@@ -86,8 +87,8 @@ TRUESTEP_ELEMENT E5m2Scale e5m2_scale(int biased_exponent) {
 
 constexpr std::uint32_t infinite_e5m2 = 0x7cU;
 
-/// The bits of what travels in E5M2 (section 21): nearest even, subnormals kept; what is larger than the
-/// greatest number becomes that, and only what is infinite is so.
+/// The bits of a value in E5M2 (section 21): nearest even, subnormals kept. Larger values become
+/// the greatest number; only infinities stay infinite.
 TRUESTEP_ELEMENT std::uint8_t to_e5m2(const E5m2Scale& scale, float c) {
     constexpr float greatest = 57344.0F;
     constexpr float least_normal = 0x1p-14F;
@@ -95,7 +96,7 @@ TRUESTEP_ELEMENT std::uint8_t to_e5m2(const E5m2Scale& scale, float c) {
     const float scaled = std::abs((c * scale.up[0]) * scale.up[1]);
     const float x = scaled < greatest ? scaled : greatest;
     const auto bits = std::bit_cast<std::uint32_t>(x);
-    // A sum with 128, whose last place is 2^-16, rounds to a multiple of that.
+    // Adding 128, whose last place is 2^-16, rounds to a multiple of that.
     const std::uint32_t small =
         std::bit_cast<std::uint32_t>(x + 128.0F) - std::bit_cast<std::uint32_t>(128.0F);
     const std::uint32_t normal = ((bits + 0xf'ffffU + ((bits >> 21U) & 1U)) >> 21U) - (112U << 2U);
@@ -105,7 +106,7 @@ TRUESTEP_ELEMENT std::uint8_t to_e5m2(const E5m2Scale& scale, float c) {
 TRUESTEP_ELEMENT float from_e5m2(const E5m2Scale& scale, std::uint8_t bits) {
     const std::uint32_t magnitude = bits & 0x7fU;
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x80U) << 24U;
-    // As the exponent stands it is 112 too low; that of the subnormals comes out right.
+    // The exponent bits are 112 too low for fp32; multiplying also gives the subnormals correctly.
     const float x = std::bit_cast<float>(magnitude << 21U) * 0x1p112F;
     const float c = (x * scale.down[0]) * scale.down[1];
     const std::uint32_t finite = std::bit_cast<std::uint32_t>(c);
@@ -117,12 +118,13 @@ TRUESTEP_ELEMENT float reconstruct(const Scalars& s, float M, float m) {
     return (M - (s.b1 * m)) / s.a1;
 }
 
-/// M again from the clipped ghat (section 4.7).
+/// M recomputed from the clipped ghat (section 4.7).
 TRUESTEP_ELEMENT float moment(const Scalars& s, float m, float ghat) {
     return (s.b1 * m) + (s.a1 * ghat);
 }
 
-/// u of section 3 for the corrections `none` and `adam`, whose scalars are 1 where they have none.
+/// u of section 3 for the corrections `none` and `adam`; the scalars are 1 where there is no
+/// correction.
 TRUESTEP_ELEMENT float direction_adam(const Scalars& s, float M, float m, float g) {
     const float v = (s.b2 * (m * m)) + (s.a2 * (g * g));
     return (M * s.inv1) / ((std::sqrt(v) * s.invs2) + s.epsilon);
@@ -134,7 +136,7 @@ TRUESTEP_ELEMENT float direction_momentum(const Scalars& s, float M, float m, fl
     return (M * s.inv1) / (std::sqrt(v) + s.epsilon);
 }
 
-/// The update on the mask, of a parameter that has been decayed.
+/// The update on the mask of a parameter that has already decayed.
 TRUESTEP_ELEMENT float update(const Scalars& s, float decayed, float u) {
     return decayed - (s.learning_rate * u);
 }
@@ -171,7 +173,7 @@ TRUESTEP_ELEMENT float drift(float eta, float theta, float x) {
     return theta + (eta * (x - theta));
 }
 
-/// One neighbour more of section 13.4, and z from all of them.
+/// Adds one more neighbour of section 13.4; the other makes z from all of them.
 TRUESTEP_ELEMENT float pull(float acc, float lambda, float y, float of_neighbour) {
     return acc + (lambda * (y - of_neighbour));
 }

@@ -11,28 +11,28 @@
 #include <truestep/distributed/mask.hpp>
 #include <truestep/problem/problem.hpp>
 
-// The passes over memory of one rank, on the host. Each works on coordinates [begin, end), both multiples
-// of Mask::chunk or the model's size, or on [begin, end) of a packed vector, so that threads can share it;
-// how it is shared changes no bit.
+// The passes over memory of one rank, on the host. Each works on coordinates [begin, end), both
+// multiples of Mask::chunk or the model's size, or on [begin, end) of a packed vector, so that
+// threads can share it; the way of sharing changes no bit.
 
 namespace truestep::distributed::host {
 
-/// The instruction sets that the passes are written for. All give the same bits; the best that the machine
-/// has is in use.
+/// The instruction sets for which the passes are written. All give the same bits; the best one of
+/// the machine is used.
 enum class Variant : std::uint8_t { plain, avx2, avx512 };
 [[nodiscard]] std::string_view name(Variant variant);
-/// From the plainest to the best.
+/// The variants of this machine, from the plainest to the best.
 [[nodiscard]] std::vector<Variant> supported_variants();
 [[nodiscard]] Variant variant();
-/// For tests and benchmarks, of the whole process. Throws std::invalid_argument where the machine has it
-/// not.
+/// Sets the variant of the whole process, for tests and benchmarks. Throws std::invalid_argument if
+/// the machine lacks it.
 void use_variant(Variant variant);
 
 /// Section 4.1: the first coordinate whose gradient is refused, or `end`.
 [[nodiscard]] Index first_unacceptable(const float* g, Index begin, Index end);
 
-/// As section 5 compares: magnitudes as integers. All are below 2^31, so that signed comparisons, which
-/// every instruction set has, order them too, and -1 can stand for "no coordinate".
+/// The score of section 5's comparison: magnitudes as integers. All are below 2^31, so that signed
+/// comparisons, which every instruction set has, order them too, and -1 can mean "no coordinate".
 using Score = std::int32_t;
 constexpr Score greatest_score = 0x7fff'ffff;
 constexpr Score no_score = -1;
@@ -45,55 +45,56 @@ struct Candidates {
     Index capacity = 0; ///< both arrays have room for a word more
 };
 
-/// Whole words of a segment in which the local pass looks, while it has c, for those that come first in the
-/// selection: a bracket around where its threshold should be.
+/// Whole words of a segment in which the local pass, while it has c, looks for the first ones of
+/// the selection: a bracket around the expected threshold.
 struct Watch {
     Index begin = 0; ///< multiples of Mask::word_bits
     Index end = 0;
     Score low = 0;
     Score high = 0;
     std::uint32_t position = 0;    ///< of `begin`, from the first coordinate of the segment's first word
-    std::uint64_t* next = nullptr; ///< these words of the coming mask: is given those above the bracket
+    std::uint64_t* next = nullptr; ///< these words of the coming mask; gets those above the bracket
     Index above = 0;               ///< how many these are
-    Candidates candidates;         ///< those in the bracket; more than there is room for: not all of them
+    Candidates candidates;         ///< those in the bracket; if they exceed the room, some are missing
 };
 
-/// What the local pass works on.
+/// The arguments of the local pass.
 struct LocalPass {
     const float* g = nullptr;
     const float* e = nullptr;
-    float* kept = nullptr; ///< where the residual goes: e itself, or g's place
+    float* kept = nullptr; ///< receives the residual: e itself, or g's memory
     const Mask& last;
     const float* m = nullptr; ///< packed on `last`
     const Mask& current;
     float* payload = nullptr;   ///< packed on `current`
     std::span<Watch> watches{}; ///< ascending, all of them within [begin, end)
-    bool checks = false;        ///< section 4.1, of g
+    bool checks = false;        ///< whether it checks g by section 4.1
 };
 
-/// Sections 4.2, 4.4 and 4.6 in one pass over memory: c from m, g and e; on `current` c goes into the
-/// payload and what is kept becomes +0; elsewhere it becomes c. If it checks and a gradient is refused, the
-/// first such coordinate, where g still stands, and not all of the rest has been done; else `end`.
+/// Sections 4.2, 4.4 and 4.6 in one pass over memory: computes c from m, g and e. On `current` c
+/// goes into the payload and the residual becomes +0; elsewhere the residual becomes c. If it
+/// checks and refuses a gradient, it returns the first such coordinate, where g is intact, and the
+/// rest is incomplete; otherwise `end`.
 [[nodiscard]] Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass);
 
-/// The same in e's place, and nothing else.
+/// The same in e's memory, without the options.
 void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
                 const float* m, const Mask& current, float* payload);
 
-/// The same step where the mask was not yet known in the local pass (the bootstrap): moves e on `current`
-/// into `payload` and clears it.
+/// Completes the step where the mask was unknown in the local pass (the bootstrap): moves e on
+/// `current` into `payload` and clears it.
 void extract(Index begin, Index end, float* e, const Mask& current, float* payload);
 
-/// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate. Both begin at
-/// the first value of [begin, end), and do not overlap.
+/// Packs m, which is packed on `last`, on `current`: +0 where `last` lacks the coordinate. Both
+/// begin at the first value of [begin, end), and do not overlap.
 void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
             float* m_on_current);
 
-/// One part more of a gradient that comes in parts.
+/// Adds one more part of a gradient that comes in parts.
 void add(Index begin, Index end, const float* g, float* sum);
 
-/// What local_pass() would put into `payload` of any [begin, end), and nothing else changes. Where there is
-/// a `sum` of earlier parts, g is the last one.
+/// Writes what local_pass() would put into `payload`, for any [begin, end), and changes nothing
+/// else. If `sum` holds earlier parts, g is the last one.
 void gather(const Scalars& scalars, Index begin, Index end, const float* sum, const float* g,
             const float* e, const Mask& last, const float* m, const Mask& current, float* payload);
 
@@ -101,29 +102,29 @@ void gather(const Scalars& scalars, Index begin, Index end, const float* sum, co
 void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
           float* mean);
 
-/// Section 21, of packed values: c in bf16, in place, and in the bits that travel; `lost` is what that
-/// took.
+/// Section 21 on packed values: rounds c to bf16 in place, and writes the bits that travel; `lost`
+/// receives the rounding errors.
 void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
 
-/// fold() of what has travelled so.
+/// fold() of values in bf16.
 void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, const std::uint16_t* parts,
                Index stride, float* mean);
 
-/// The same of e5m2, whose scale goes with it.
+/// The same for e5m2, with its scale.
 void to_e5m2(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
              float* lost);
 void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin, Index end,
                const std::uint8_t* parts, Index stride, float* mean);
-/// The greatest score of packed values, 0 of none.
+/// The greatest score of packed values; 0 if there are none.
 [[nodiscard]] std::uint32_t greatest_score_of(Index begin, Index end, const float* c);
 
-/// Packed values to the places in `to` that `mask` has; the reverse of extract(). They begin at the first
-/// of [begin, end).
+/// Writes packed values to the places of `mask` in `to`: the reverse of extract(). They begin at
+/// the first of [begin, end).
 void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to);
-/// The same, added to what is there.
+/// The same, but added to the values there.
 void add_to(Index begin, Index end, const float* packed, const Mask& mask, float* to);
 
-/// ghat on a packed [begin, end).
+/// Computes ghat on a packed [begin, end).
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                  float* ghat);
 
@@ -134,45 +135,47 @@ void square_sums(Index first, Index last, const float* ghat, Index size, double*
 /// ghat = ghat*s, and M from it; the three are different vectors.
 void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
 
-/// u on a packed [begin, end); may be written over m or ghat.
+/// Computes u on a packed [begin, end); may overwrite m or ghat.
 void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
                 const float* M, const float* m, const float* ghat, float* u);
 
-/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end). False if a
-/// parameter has turned non-finite. Without decay only the selected parameters are touched.
+/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end).
+/// False if a parameter has turned non-finite. Without decay it touches only the selected
+/// parameters.
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
 
-/// Section 3 on vectors of full length: M goes to m's place, w decays and is updated. False if a parameter
-/// has turned non-finite.
+/// Section 3 on vectors of full length: M replaces m, and w decays and is updated. False if a
+/// parameter has turned non-finite.
 [[nodiscard]] bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
                          const float* g, float* m, float* w);
 
-/// True if none is a NaN or an infinity.
+/// True if no value is a NaN or an infinity.
 [[nodiscard]] bool finite(const float* values, Index size);
 
-/// The bits that two masks' words both have.
+/// The number of bits that two masks share.
 [[nodiscard]] Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count);
 
-// The codes in which the bits [begin, end) of a mask travel; there is one at least. To decode: false if the
-// code is none of k there, and any may be set then. In words that have others, too, they are 0 before.
+// The codes in which the bits [begin, end) of a mask travel, at least one bit. Decoding returns
+// false if the code is not valid for k bits; any bits may be set then. In words that also hold
+// other coordinates, the segment's bits must be 0 before.
 
-/// ceil(n/8) bytes.
+/// A bitmap of ceil(n/8) bytes.
 void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
 [[nodiscard]] bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
                                  std::uint64_t* words);
 
-/// Coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a byte, and a
-/// full block needs no escape.
+/// The coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a
+/// byte, and a full block needs no escape.
 constexpr Index position_block = 255;
-/// A count for each block, and the positions in their blocks; these are written up to `positions_end` at
-/// most, and as many are read as the counts say, if that is k.
+/// A count for each block, and the positions in their blocks. Encoding writes no further than
+/// `positions_end`. Decoding reads as many positions as the counts say, if that is k.
 void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
                       std::uint8_t* positions, const std::uint8_t* positions_end);
 [[nodiscard]] bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
                                     Index end, Index k, std::uint64_t* words);
 
-/// Some words of a mask in the making, from the word `first` on.
+/// Some words of a mask that is being made, from the word `first` on.
 struct MaskWords {
     std::uint64_t* words = nullptr;
     Index first = 0;
@@ -180,15 +183,15 @@ struct MaskWords {
     [[nodiscard]] std::uint64_t* at(Index word) const { return words + (word - first); }
 };
 
-/// Takes the top k of segments, remembering where each one's threshold was.
+/// Selects the top k of segments, and remembers each one's threshold.
 class Selector {
   public:
-    /// Sets the bits of the k coordinates of [begin, end) that come first in section 5's total order of
-    /// |c|. c is e where `current` has no bit, and the payload (packed on `current`) where it has one. The
-    /// bits of [begin, end) in `next` are 0 before. `threshold` is what the last call for this segment left
-    /// there, 0 at first; it decides nothing but the speed, and only of segments that are neither small nor
-    /// large. Any begin and end; other bits in the same words are left alone. `current` has been counted;
-    /// `next` need not be.
+    /// Sets the bits of the k coordinates of [begin, end) that come first in section 5's total
+    /// order of |c|. c is e where `current` has no bit, and the payload (packed on `current`) where
+    /// it has one. The bits of [begin, end) in `next` are 0 before; other bits in the same words do
+    /// not change. `threshold` is the result of the last call for this segment, 0 at first. It
+    /// affects only the speed, and only for segments that are neither small nor large. `current`
+    /// has been counted; `next` need not be.
     static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
                        const float* payload, MaskWords next, std::uint32_t& threshold);
     static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
@@ -197,20 +200,19 @@ class Selector {
     }
 };
 
-/// What is known of a segment's threshold before it is looked for. Decides nothing but the speed.
+/// An estimate of a segment's threshold. It affects only the speed.
 struct Guess {
-    std::uint32_t threshold = 0; ///< where it should be; 0: nothing is known
+    std::uint32_t threshold = 0; ///< the expected threshold; 0: unknown
     std::uint32_t reach = 0;     ///< how far from there it may be
     std::uint32_t last = 0;      ///< the last one
 
-    /// From the one that has been found. A threshold of zeros tells nothing.
+    /// Learns from the threshold that was found. A threshold of zero teaches nothing.
     void learn(std::uint32_t found);
-    /// False where the threshold jumps: to look for it would bring many candidates, and seldom all.
+    /// False where the threshold jumps: the search would bring many candidates, and seldom all.
     [[nodiscard]] bool is_good() const;
 };
 
-/// Selections that the local pass has begun, so that nothing is read for them again where the guesses were
-/// good.
+/// Selections that the local pass has begun, so that good guesses save a second reading.
 class SelectionAhead {
   public:
     struct Wanted {
@@ -220,15 +222,15 @@ class SelectionAhead {
         Guess guess;
     };
 
-    /// Of these segments, which ascend: makes all their words in `next` fit for take(), and the watches for
-    /// a local pass that is cut at `cuts`, from 0 to the model's size.
+    /// Prepares these segments, which ascend: makes all their words in `next` fit for take(), and
+    /// the watches for a local pass that is cut at `cuts`, from 0 to the model's size.
     void begin(std::span<const Wanted> segments, MaskWords next, std::span<const Index> cuts);
-    /// Those of the pass between two cuts.
+    /// The watches of the pass between two cuts.
     [[nodiscard]] std::span<Watch> watches(std::size_t part) { return parts_[part].watches; }
-    /// Sets the bits of a segment, by its number, as Selector::select() does, which it falls back on.
+    /// Sets the bits of a segment, by its number, like Selector::select(), which is the fallback.
     /// Returns the threshold.
     std::uint32_t take(std::size_t segment, const float* e, const Mask& current, const float* payload);
-    /// How many of the segments that were taken since begin() had to be read again.
+    /// How many of the segments taken since begin() had to be read again.
     [[nodiscard]] Index missed() const { return missed_; }
 
   private:

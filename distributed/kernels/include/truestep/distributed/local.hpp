@@ -6,13 +6,14 @@
 #include <truestep/distributed/element.hpp>
 #include <truestep/problem/layout.hpp>
 
-// The passes over memory of a worker that trains by itself and meets others now and then: optimizers that
-// step alone, drift, gossip. As those of kernels.hpp they come in variants, work on coordinates
-// [begin, end), so that threads can share them, and give the same bits however they are shared.
+// The passes over memory of a worker that trains by itself and meets others now and then:
+// optimizers without communication, drift, gossip. Like those of kernels.hpp they come in variants,
+// work on coordinates [begin, end) so that threads can share them, and give the same bits however
+// they are shared.
 
 namespace truestep::distributed {
 
-/// What a neighbour has brought, and what it weighs.
+/// A neighbour's vector and its weight.
 struct Met {
     const float* y = nullptr;
     float lambda = 1.0F;
@@ -30,22 +31,22 @@ namespace host {
 
 using problem::Index;
 
-/// What an inner step reads, and where its results go: the same vectors, or others.
+/// The vectors that an inner step reads, and those that receive its results, which may be the same.
 struct InnerStep {
     const float* g = nullptr;
     const float* x = nullptr;
-    const float* m = nullptr; ///< not of sgd
-    const float* v = nullptr; ///< of adamw
+    const float* m = nullptr; ///< not for sgd
+    const float* v = nullptr; ///< for adamw
     float* x_to = nullptr;
     float* m_to = nullptr;
     float* v_to = nullptr;
 };
 
-/// One step. False if a gradient is not finite: what has been written is of no use then.
+/// Takes one step. False if a gradient is not finite: the results are then invalid.
 [[nodiscard]] bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
                          const InnerStep& vectors);
 
-/// y of section 13.3, in x's place.
+/// Replaces x by y of section 13.3.
 void drift(float eta, Index begin, Index end, const float* theta, float* x);
 
 /// Sections 13.4 and 13.5 in one pass. False if a theta is not finite.

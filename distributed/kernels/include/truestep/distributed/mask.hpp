@@ -12,8 +12,8 @@ namespace truestep::distributed {
 
 using problem::Index;
 
-/// A mask over d coordinates: bits in 64-bit words, and where each chunk's selected coordinates begin in a
-/// vector packed on the mask, so that work can be split at chunks.
+/// A mask over d coordinates: bits in 64-bit words, and where each chunk's selected coordinates
+/// begin in a vector packed on the mask, so that work can be split at chunks.
 class Mask {
   public:
     static constexpr Index word_bits = 64;
@@ -29,7 +29,7 @@ class Mask {
     [[nodiscard]] std::uint64_t* words() { return words_.data(); }
     [[nodiscard]] std::size_t word_count() const { return words_.size(); }
 
-    /// These words, as many, for its own, which go there.
+    /// Exchanges the mask's words for these, which must be as many.
     void swap_words(std::vector<std::uint64_t>& words) { words_.swap(words); }
     void clear() { words_.assign(words_.size(), 0); }
     void set(Index index) { words_[static_cast<std::size_t>(index / word_bits)] |= bit(index); }
@@ -38,15 +38,16 @@ class Mask {
         return (words_[static_cast<std::size_t>(index / word_bits)] & bit(index)) != 0;
     }
 
-    /// To be called when the bits have changed: counts them, chunk by chunk.
+    /// Counts the bits, chunk by chunk. Call it when they have changed.
     void count();
-    /// Selected coordinates in all.
+    /// The number of selected coordinates.
     [[nodiscard]] Index selected() const { return offsets_.back(); }
-    /// Selected coordinates before the chunk that begins at `begin`, a multiple of `chunk` or the size.
+    /// The number of selected coordinates before the chunk that begins at `begin`, a multiple of
+    /// `chunk` or the size.
     [[nodiscard]] Index offset_of_chunk(Index begin) const {
         return offsets_[static_cast<std::size_t>((begin + chunk - 1) / chunk)];
     }
-    /// Selected coordinates before any coordinate.
+    /// The number of selected coordinates before any coordinate.
     [[nodiscard]] Index offset(Index index) const;
 
   private:

@@ -7,7 +7,7 @@
 
 namespace truestep::distributed {
 
-/// base^t as section 5 has it.
+/// base^t in the order of section 5.
 inline double power(double base, problem::Index t) {
     double result = 1.0;
     for (; t > 0; t >>= 1) {
@@ -18,7 +18,7 @@ inline double power(double base, problem::Index t) {
     return result;
 }
 
-/// Of the t-th step of `workers` whose gradients are averaged.
+/// The scalars of the t-th step of `workers` workers whose gradients are averaged.
 inline Scalars scalars_of(const problem::HyperParameters& settings, int workers, problem::Index t,
                           double learning_rate) {
     const auto once = [](double value) { return static_cast<float>(value); };

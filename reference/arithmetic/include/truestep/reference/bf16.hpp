@@ -10,22 +10,22 @@
 
 namespace truestep::reference {
 
-/// The nearest number of 8 significant bits and the exponents of fp32, of two the even one. What lies
-/// beyond the greatest becomes 2^128, which is no number of bf16.
+/// The nearest number with 8 significant bits and the exponents of fp32; ties go to the even one.
+/// Anything beyond the greatest becomes 2^128, which is not a number of bf16.
 inline double nearest_bf16(double c) {
     if (c == 0.0 || !std::isfinite(c))
         return c;
     int exponent = 0; // |c| is in [2^(exponent-1), 2^exponent)
     static_cast<void>(std::frexp(c, &exponent));
     constexpr int significant_bits = 8;
-    constexpr int least_exponent = -133; // of a subnormal's last bit
+    constexpr int least_exponent = -133; // of the last bit of a subnormal
     const double unit = std::ldexp(1.0, std::max(exponent - significant_bits, least_exponent));
     return std::nearbyint(c / unit) * unit;
 }
 
-/// A number of bf16, each of whose operations rounds to the nearest, of two the even one. The reference
-/// over it is the plainest code that keeps and computes everything in bf16 (section 6). A double has more
-/// than twice the digits that it takes, so that rounding twice shows in no product, quotient, root or sum.
+/// A bf16 number whose operations round to the nearest, ties to even. The reference over it is the
+/// plainest code that keeps and computes everything in bf16 (section 6). A double has more than
+/// twice the digits of bf16, so rounding twice changes no product, quotient, root or sum.
 class Bf16 {
   public:
     Bf16() = default;
@@ -41,7 +41,7 @@ class Bf16 {
     friend Bf16 operator/(const Bf16& a, const Bf16& b) { return {a.wide() / b.wide()}; }
     friend Bf16 sqrt(const Bf16& a) { return {std::sqrt(a.wide())}; }
 
-    /// For the selection, as of fp32 (section 5).
+    /// The score for the selection, as in fp32 (section 5).
     friend std::uint64_t score(const Bf16& a) {
         return std::bit_cast<std::uint32_t>(a.value_) & 0x7fff'ffffU;
     }

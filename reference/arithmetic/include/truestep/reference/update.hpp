@@ -10,8 +10,8 @@
 
 namespace truestep::reference {
 
-/// u of section 3 from the new moment M, the PREVIOUS moment m and the gradient g (ghat under SCAPE), which
-/// is all that the second moment v = b2*m^2 + (1-b2)*g^2 needs: none is stored.
+/// u of section 3 from the new moment M, the PREVIOUS moment m and the gradient g (ghat under
+/// SCAPE). They suffice for the second moment v = b2*m^2 + (1-b2)*g^2, so none is stored.
 template <class T>
 Vector<T> direction(problem::BiasCorrection correction, const Coefficients<T>& scalars, const Vector<T>& M,
                     const Vector<T>& m, const Vector<T>& g) {
@@ -41,7 +41,8 @@ void apply(problem::DecayOrder order, const Coefficients<T>& scalars, const Coor
     }
 }
 
-/// The same of step t, each tensor with the learning rate and the weight decay of its parameter group.
+/// The update of step t, each tensor with the learning rate and weight decay of its parameter
+/// group.
 template <class T>
 void apply(const problem::Problem& problem, Index t, const problem::LearningRates& rates,
            const Coordinates& S, const Vector<T>& u, Vector<T>& w) {

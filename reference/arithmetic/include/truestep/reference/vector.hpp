@@ -6,9 +6,9 @@
 
 #include <truestep/problem/layout.hpp>
 
-// Eigen's fast sqrt is an approximation with a Newton step, and flushes subnormals to zero: section 5 asks
-// for the IEEE root. The build sets this for everybody who includes the reference; a build that does not is
-// stopped here.
+// Eigen's fast sqrt is an approximation with a Newton step, and flushes subnormals to zero: section
+// 5 requires the IEEE root. The build turns it off for everything that includes the reference; any
+// other build stops here.
 #if !defined(EIGEN_FAST_MATH) || EIGEN_FAST_MATH != 0
 #error "compile the reference with EIGEN_FAST_MATH=0 (link the CMake target scape_reference)"
 #endif
@@ -20,8 +20,8 @@ namespace truestep::reference {
 
 using problem::Index;
 
-/// A flat vector of scalars, with arithmetic by element. T is float for the normative arithmetic of section
-/// 5 and double for a yardstick.
+/// A flat vector of scalars, with arithmetic by element. T is float for the normative arithmetic of
+/// section 5, and double for an independent measure.
 template <class T>
 using Vector = Eigen::Array<T, Eigen::Dynamic, 1>;
 

@@ -7,38 +7,40 @@
 #include <utility>
 #include <vector>
 
-/// Drawings, as SVG without scripts: what all of them are made of, and curves over two axes.
+/// Drawings as SVG without scripts: common elements, and curves over two axes.
 namespace truestep::report::page {
 
 /// A length in a drawing: "12.5".
 [[nodiscard]] std::string px(double value);
-/// With at most so many digits that count: "0.123", "1e+04".
+/// A number with at most this many significant digits: "0.123", "1e+04".
 [[nodiscard]] std::string rounded(double value, int digits);
 
-/// A drawing in a page, whose style it has. It is as wide as there is room; `label` is for those who cannot
-/// see it.
+/// A drawing within a page, which provides the style. It fills the available width; `label` is for
+/// people who cannot see it.
 [[nodiscard]] std::string drawing_in_page(double width, double height, const std::string& label,
                                           const std::string& content);
-/// A drawing that is a file of its own, with its ground and its style. `style`: what it needs besides.
+/// A drawing in a separate file, with its own background and style. `style` is added to it.
 [[nodiscard]] std::string drawing_alone(double width, double height, const std::string& label,
                                         const std::string& content, const std::string& style = "");
 
 /// `anchor` is "start", "middle" or "end"; `words` is plain text.
 [[nodiscard]] std::string label(const std::string& look, double x, double y, const std::string& anchor,
                                 const std::string& words);
-/// "" where there is nothing to draw.
+/// A path; "" if there is nothing to draw.
 [[nodiscard]] std::string path(const std::string& look, const std::string& d);
-/// The classes of the i-th line: its colour, and its dashes, for colour is never all that tells.
+/// The classes of the i-th line: its colour and its dashes, because colour must never be the only
+/// distinction.
 [[nodiscard]] std::string line_look(std::size_t i);
 
-/// In their order, but at least `gap` apart and within these edges: where labels of lines that lie close
-/// go.
+/// The places in their order, but at least `gap` apart and within these edges: for labels of lines
+/// that are close together.
 [[nodiscard]] std::vector<double> apart(const std::vector<double>& places, double gap, double top,
                                         double bottom);
-/// No longer than so many characters; what is left out is the end.
+/// The name without its end, if it is longer than `most` characters.
 [[nodiscard]] std::string clipped(const std::string& name, std::size_t most);
 
-/// 1, 2 or 5 times a power of ten: the least of which `parts` make the whole. 1 for nothing.
+/// The least of 1, 2 or 5 times a power of ten such that at most `parts` of it make the whole. 1
+/// for nothing.
 [[nodiscard]] double round_part(double whole, double parts);
 
 struct Axis {
@@ -50,12 +52,12 @@ struct Axis {
     std::vector<double> ticks = {};
 
     [[nodiscard]] bool has_place(double value) const;
-    /// Grows, so that the value has a place on it.
+    /// Extends the axis to include the value.
     void include(double value);
-    /// Sets ticks at round values: on a line about five, else powers of ten, and 2 and 5 of each where
-    /// there are few. `to_ticks`: a logarithmic axis grows, so that it ends at ticks.
+    /// Sets ticks at round values: about five on a linear axis, else powers of ten, with 2 and 5 of
+    /// each if there are few. `to_ticks` extends a logarithmic axis so that it ends at ticks.
     void divide(bool to_ticks = false);
-    /// From 0 to 1.
+    /// The position of a value, from 0 to 1.
     [[nodiscard]] double share(double value) const;
 
   private:
@@ -79,9 +81,9 @@ class Chart {
     [[nodiscard]] double y(double value) const { return box_.bottom() - y_.share(value) * box_.height; }
     [[nodiscard]] bool has_place(Spot spot) const { return x_.has_place(spot.x) && y_.has_place(spot.y); }
 
-    /// Rules across, ticks and names. `grid`: rules upwards, too.
+    /// The horizontal rules, ticks and names. `grid` adds vertical rules.
     [[nodiscard]] std::string axes(bool grid = false) const;
-    /// Spots without a place are gaps; one that stands alone is a dot.
+    /// Spots without a place are gaps; an isolated one is a dot.
     [[nodiscard]] std::string curve(const std::string& kind, const std::string& look,
                                     const std::vector<Spot>& spots) const;
     [[nodiscard]] std::string dots(const std::string& look, const std::vector<Spot>& spots) const;

@@ -8,11 +8,12 @@
 
 namespace truestep::report {
 
-/// What a result was made with: versions, compiler and options, what was compiled in, the machine's
-/// processor. Pairs of a name and a value, in the order in which to show them. No host names, no paths.
+/// The environment of a result: versions, compiler and options, compiled features, the machine's
+/// processor. Pairs of a name and a value, in the order in which to show them. No host names, no
+/// paths.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment();
 
-/// "0.1.0".
+/// The version, such as "0.1.0".
 [[nodiscard]] std::string version();
 
 /// The same for a result file.

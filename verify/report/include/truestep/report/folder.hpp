@@ -7,20 +7,20 @@
 
 namespace truestep::report {
 
-/// index.html and junit.xml in a folder that is made. Throws truestep::Error.
+/// Makes a folder with index.html and junit.xml. Throws truestep::Error.
 void write_folder(const std::string& folder, const std::vector<nlohmann::ordered_json>& results);
 
-/// The same of recorded runs (runs.hpp).
+/// The same for recorded runs (runs.hpp).
 void write_runs_folder(const std::string& folder, const nlohmann::ordered_json& runs);
 
-/// To be asked before anything is done that would then be lost.
+/// Call it before work whose result could not be saved otherwise.
 [[nodiscard]] bool can_be_written(const std::string& path);
 
-/// The file is there whole or, as before, not at all. Throws truestep::Error where that fails, in which
-/// `what` is the name of what is written.
+/// Writes a file completely, or leaves the earlier one. Throws truestep::Error, which names `what`,
+/// on failure.
 void write_text(const std::string& path, const std::string& text, const std::string& what = "report");
 
-/// Writes a result for --json, in the same way. Throws truestep::Error where that fails.
+/// Writes a result for --json in the same way. Throws truestep::Error on failure.
 void write_json(const std::string& path, const nlohmann::ordered_json& json);
 
 } // namespace truestep::report

@@ -10,21 +10,21 @@
 
 #include <truestep/report/status.hpp>
 
-/// What every page of ours is made of, for those who write one elsewhere.
+/// The common elements of all pages, also for pages made elsewhere.
 namespace truestep::report::page {
 
-/// For text and for attributes in quotes, of HTML and of XML; cleaned.
+/// Escapes and cleans text for HTML and XML, also in quoted attributes.
 [[nodiscard]] std::string escaped(std::string_view raw);
 /// 1234567 as "1,234,567".
 [[nodiscard]] std::string count_text(double count);
-/// "1 row", "2 rows".
+/// Text such as "1 row", "2 rows".
 [[nodiscard]] std::string count_of(std::size_t count, const std::string& thing);
-/// With so many digits behind the point.
+/// A number with this many digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 
-/// "passed": the class of CSS.
+/// The CSS class of a status, such as "passed".
 [[nodiscard]] std::string class_of(Status status);
-/// A symbol and the word: colour is never all that tells.
+/// A symbol and the word, because colour must never be the only distinction.
 [[nodiscard]] std::string badge(Status status, const std::string& word);
 [[nodiscard]] std::string symbol(Status status);
 
@@ -43,7 +43,7 @@ using Attributes = std::vector<std::pair<const char*, std::string>>;
                                   const Attributes& attributes = {});
 /// A box in which something wide scrolls by itself.
 [[nodiscard]] std::string wide(const std::string& label, const std::string& content);
-/// Of a list of facts, plain text; "" without a value.
+/// An entry of a list of facts, in plain text; "" without a value.
 [[nodiscard]] std::string fact(const std::string& what, const std::string& value);
 [[nodiscard]] std::string folded(const std::string& summary, const std::string& content,
                                  const std::string& selector = "details");
@@ -54,9 +54,9 @@ using Attributes = std::vector<std::pair<const char*, std::string>>;
 [[nodiscard]] std::string banner(Status status, const std::string& what, const std::string& headline,
                                  const std::string& counts, const std::string& links = "");
 
-/// A table with a caption and a head. One that looks like "stack" fits on a phone, because its rows become
-/// cards there, in which each cell stands behind its column's name. Its roles keep it a table for readers
-/// of screens in browsers that forget it when the style turns rows into blocks.
+/// A table with a caption and a head. With the look "stack" it fits on a phone, where its rows
+/// become cards in which each cell follows its column's name. Its roles keep it a table for screen
+/// readers in browsers that forget it when the style turns rows into blocks.
 class HtmlTable {
   public:
     struct Column {

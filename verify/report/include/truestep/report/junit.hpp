@@ -7,8 +7,8 @@
 
 namespace truestep::report {
 
-/// The same results for machines that read JUnit: the suites matrix, properties and planted, a test case a
-/// row. What is mistrusted or untested counts as a failure, as everywhere.
+/// The same results as JUnit: the suites matrix, properties and planted, with a test case for each
+/// row. Mistrusted and untested rows count as failures, as everywhere.
 [[nodiscard]] std::string junit_xml(const std::vector<nlohmann::ordered_json>& results);
 
 } // namespace truestep::report

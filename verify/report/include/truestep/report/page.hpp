@@ -7,9 +7,9 @@
 
 namespace truestep::report {
 
-/// One self-contained page of one or several result files (docs/results.md): it needs no other file, no
-/// script and no network. Whatever a result lacks is left out; read_results() is what refuses malformed
-/// ones.
+/// One self-contained page of one or several result files (docs/results.md): it needs no other
+/// file, no script and no network. It omits whatever a result lacks; read_results() refuses
+/// malformed ones.
 [[nodiscard]] std::string html_page(const std::vector<nlohmann::ordered_json>& results);
 
 /// The page's headline: "All 378 rows passed", "3 of 378 rows failed".

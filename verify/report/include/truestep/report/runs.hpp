@@ -6,14 +6,15 @@
 
 namespace truestep::report {
 
-// Recorded runs: {"command", "environment", "traces": [...]}, each trace as verify::json_page() has it,
-// with "path", "command" (repeats it), "seconds" and "fits" (what may be wrong); or with "error", if it
-// could not be checked. Whatever is lacking is left out.
+// Recorded runs: {"command", "environment", "traces": [...]}. Each trace is that of
+// verify::json_page(), with "path", "command" (repeats it), "seconds" and "fits" (what may be
+// wrong); or with "error", if it could not be checked. Missing parts are left out.
 
-/// One self-contained page: each run's verdict, where it parts from the reference, and what it did.
+/// One self-contained page: each run's verdict, the place where it differs from the reference, and
+/// its plots.
 [[nodiscard]] std::string runs_page(const nlohmann::ordered_json& runs);
 
-/// A suite a run, a test case a row of its verdict, and one for the whole.
+/// JUnit with a suite for each run: a test case for each row of its verdict, and one for the whole.
 [[nodiscard]] std::string runs_junit(const nlohmann::ordered_json& runs);
 
 } // namespace truestep::report

@@ -4,7 +4,7 @@
 
 namespace truestep::report {
 
-/// Outcomes that never blur. Only `passed` counts as passed.
+/// The possible outcomes. Only `passed` counts as passed.
 enum class Status {
     passed,
     failed,

@@ -5,7 +5,7 @@
 
 namespace truestep::report {
 
-/// The one printer of tables: columns as wide as their widest cell, numbers to the right.
+/// Prints all tables: columns as wide as their widest cell, numbers to the right.
 class Table {
   public:
     struct Column {
@@ -15,7 +15,7 @@ class Table {
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-    /// As many cells as there are columns; missing ones are empty.
+    /// Adds a row with at most as many cells as there are columns; missing ones are empty.
     void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
     /// The title line and the rows, each line beginning with `indent` and ending with a line feed.
@@ -26,9 +26,9 @@ class Table {
     std::vector<std::vector<std::string>> rows_;
 };
 
-/// 0.123 as "12.3".
+/// A share as a percentage: 0.123 as "12.3".
 [[nodiscard]] std::string percent(double share);
-/// The worst share of a limit among the values that kept to theirs; ">100" where one has not.
+/// The worst share of a limit among the values within theirs; ">100" if one exceeds it.
 [[nodiscard]] std::string percent_of_limit(double share, bool exceeded);
 /// A distance in ULPs as a table shows it.
 [[nodiscard]] std::string ulps_text(double ulps);

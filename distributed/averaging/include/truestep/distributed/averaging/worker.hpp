@@ -12,9 +12,9 @@ class Worker {
   public:
     Worker(std::vector<float> parameters, float learning_rate, distributed::Communicator& communicator);
 
-    /// Of this rank alone: nothing travels.
+    /// Takes a local step on this rank; nothing travels.
     void step(std::span<const float> gradient);
-    /// Ends a round, on all ranks. Throws distributed::Aborted.
+    /// Ends a round; all ranks call it. Throws distributed::Aborted.
     void average();
 
     [[nodiscard]] const std::vector<float>& parameters() const { return x_; }

@@ -6,7 +6,7 @@
 
 namespace truestep::distributed::gasloc {
 
-/// In the memory of this machine, on so many threads.
+/// A backend in the memory of this machine, on `threads` threads.
 [[nodiscard]] std::unique_ptr<Backend> make_host_backend(int threads = 1);
 
 } // namespace truestep::distributed::gasloc

@@ -9,21 +9,21 @@ namespace truestep::distributed::gasloc {
 
 using namespace problem::gasloc;
 
-/// All that a checkpoint holds of one worker (section 16), besides settings.
+/// The state of one worker in a checkpoint (section 16), besides settings.
 struct State {
-    Index rounds = 0; ///< that have been made
-    Index s = 0;      ///< inner steps of its life
+    Index rounds = 0; ///< made so far
+    Index s = 0;      ///< inner steps so far
     std::vector<float> theta;
     std::vector<float> before;
-    std::vector<float> m; ///< of adams and adamw
-    std::vector<float> v; ///< of adamw
+    std::vector<float> m; ///< for adams and adamw
+    std::vector<float> v; ///< for adamw
 
     void fields(auto& visit) { visit(rounds, s, theta, before, m, v); }
 
     friend bool operator==(const State&, const State&) = default;
 };
 
-/// What a worker begins with.
+/// The state with which a worker begins.
 [[nodiscard]] State first_state(const Settings& settings, std::span<const float> parameters);
 
 } // namespace truestep::distributed::gasloc

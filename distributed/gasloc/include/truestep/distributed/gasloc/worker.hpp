@@ -13,7 +13,7 @@
 
 namespace truestep::distributed::gasloc {
 
-/// A worker's model has turned non-finite: it takes no further part, and its neighbours are told.
+/// A worker's model has turned non-finite: it stops, and its neighbours are informed.
 class Halted : public std::runtime_error {
   public:
     explicit Halted(const std::string& text) : std::runtime_error(text) {}
@@ -23,52 +23,53 @@ struct Options {
     int threads = 1;
 };
 
-/// What came of one round.
+/// The result of one round.
 struct Round {
     Index number = 0;
     Index inner_steps = 0; ///< H; 0 if it was skipped
     bool skipped = false;  ///< a gradient was not finite
     std::vector<Neighbour> met{};
-    std::uint64_t sent = 0; ///< bytes, all of them y
+    std::uint64_t sent = 0; ///< bytes, all of them of y
 };
 
-/// One worker of GASLoC (section 13). Between two rounds it takes as many inner steps as it likes, by
-/// itself; a round sends its vector to its neighbours and waits for theirs, and for nobody else.
+/// One worker of GASLoC (section 13). Between two rounds it takes any number of inner steps by
+/// itself. A round sends its vector to its neighbours and waits for theirs only.
 class Worker {
   public:
-    /// All ranks call it with the same settings and parameters; it returns when it has seen those of all
-    /// others. Throws truestep::Error, which names rank and setting, on all ranks where one has others, or
-    /// where they are not stable (section 15).
+    /// All ranks call it with the same settings and parameters; it returns when it has seen those
+    /// of all others. Throws truestep::Error, which names rank and setting, on all ranks if one
+    /// differs, or if the settings are not stable (section 15).
     Worker(const Settings& settings, std::span<const float> parameters, distributed::Peers& peers,
            Options options = {});
-    /// Goes on from a state: all ranks with states of the same round.
+    /// Continues from a state: all ranks with states of the same round.
     Worker(Settings settings, State state, distributed::Peers& peers, Options options = {});
-    /// Whose vectors stand elsewhere: with peers that can read them there.
+    /// Uses another backend, with peers that can read its memory.
     Worker(Settings settings, State state, distributed::Peers& peers, std::unique_ptr<Backend> backend);
 
-    /// Goes on from another state of as many parameters, as if made from it: all ranks, with states of the
-    /// same round. Its vectors stay where they are in memory. Where it throws, nothing has changed.
+    /// Continues from another state with the same number of parameters: all ranks, with states of
+    /// the same round. Its vectors keep their addresses. If it throws, nothing has changed.
     void restore(State state);
 
-    /// What the next gradient is to be taken at: x, and theta between rounds. In the host's memory, and
+    /// The point for the next gradient: x, or theta between rounds. It is in the host's memory, and
     /// valid until the next call.
     [[nodiscard]] std::span<const float> parameters() const;
-    /// The same where the backend has them, a device's memory, say, for whoever takes the gradient there.
+    /// The same in the backend's memory, such as a device's, for code that computes the gradient
+    /// there.
     [[nodiscard]] const float* parameters_in_place() const;
 
-    /// One inner step, whose gradient stands where the backend can read it. False if that is not finite:
-    /// then this round is a skipped one, theta and inner state are what they were when it began, and
-    /// further steps of it do nothing.
+    /// One inner step, whose gradient the backend can read. False if it is not finite: then the
+    /// round is skipped, theta and inner state are those of its begin, and its further steps do
+    /// nothing.
     bool step(std::span<const float> gradient, double learning_rate);
 
-    /// Drift, gossip, momentum. Throws distributed::Aborted, which names the neighbour that did not come or
-    /// has failed, and Halted: after either there is no further round.
+    /// Drift, gossip, momentum. Throws distributed::Aborted, which names the neighbour that is late
+    /// or has failed, and Halted: after either there is no further round.
     Round round();
 
-    /// Lets messages move on. Whoever computes for long between two rounds may call it.
+    /// Lets messages make progress. Call it during long computations between two rounds.
     void progress() { peers_.progress(); }
 
-    /// Between two rounds.
+    /// The state between two rounds.
     [[nodiscard]] State state() const;
 
   private:

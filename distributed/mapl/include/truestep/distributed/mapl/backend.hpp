@@ -16,27 +16,27 @@ namespace truestep::distributed::mapl {
 
 /// N x D values that a backend has made.
 struct Rows {
-    Floats here{};                        ///< of one that computes in the host's memory;
-    std::shared_ptr<const float> there{}; ///< of any other, in whose memory they stand until this is let go
+    Floats here{};                        ///< in the host's memory, if the backend computes there;
+    std::shared_ptr<const float> there{}; ///< otherwise in the backend's memory, until this is released
 };
 
 [[nodiscard]] std::shared_ptr<const float> lent(Rows rows);
 
-/// What is to be sent. It stands where the backend computes, and where its peers look for it.
+/// A message to be sent. It lies where the backend computes, and where its peers read it.
 struct Message {
-    std::shared_ptr<const void> begin{}; ///< none where there is nothing that could be sent
+    std::shared_ptr<const void> begin{}; ///< null if the values cannot be sent
     std::size_t bytes = 0;
 };
 
-/// Where in a message forward its parts begin: first Z or its indices, then these.
+/// The offsets of the parts in a forward message: first Z or its indices, then these.
 struct ForwardLayout {
     std::size_t ids;
     std::size_t codewords;
-    std::size_t bytes; ///< of the whole
+    std::size_t bytes; ///< of the whole message
 };
 [[nodiscard]] ForwardLayout forward_layout(const Settings& settings, std::size_t tokens);
 
-/// What a backend keeps of a micro-batch from its way forward to its way back.
+/// The data that a backend keeps of a micro-batch from its forward to its backward pass.
 struct Kept {
     explicit Kept(std::vector<Id> of) : ids(std::move(of)) {}
     Kept(const Kept&) = delete;
@@ -47,9 +47,9 @@ struct Kept {
     std::vector<Id> ids;
 };
 
-/// Where one side's values stand, and what it computes: no messages, no numbers of micro-batches and no
-/// checks of what a caller gives, which are Sender's and Receiver's. Values that callers give may stand
-/// where the backend computes or in the host's memory, and are the caller's again when a call returns.
+/// Holds one side's values and computes with them. Messages, numbers of micro-batches and checks of
+/// the caller's input belong to Sender and Receiver. The caller's values may lie where the backend
+/// computes or in the host's memory, and belong to the caller again when a call returns.
 class Backend {
   public:
     Backend() = default;
@@ -57,57 +57,57 @@ class Backend {
     Backend& operator=(const Backend&) = delete;
     virtual ~Backend() = default;
 
-    /// Whether its messages stand in the host's memory, as those of most peers do.
+    /// Whether its messages lie in the host's memory, like those of most peers.
     [[nodiscard]] virtual bool in_host_memory() const = 0;
 
-    /// Once, before all else: the settings are sound, and the state is theirs.
+    /// Called once, before everything else, with checked settings and a state that fits them.
     virtual void begin(const Settings& settings, Side side, EndState state) = 0;
 
-    // The sender's.
+    // For the sender:
 
     struct Compressed {
         Message message;
         std::unique_ptr<Kept> kept;
     };
-    /// Z of X, or its indices, the ids, and of L the codewords `travelling`, which go into C. No message,
-    /// and nothing has changed, where what would travel or be learned is not finite. `given` is X, or
-    /// nothing: a caller's that is given away, and has been taken where there is a message.
+    /// Z of X, or its indices, then the ids, and the codewords `travelling` of L, which also go
+    /// into C. No message, and no change, if anything to be sent or learned is not finite. `given`
+    /// is X or empty: the caller gives it away, and it has been taken if there is a message.
     [[nodiscard]] virtual Compressed compress(std::span<const float> x, Floats& given,
                                               std::span<const Id> ids,
                                               std::span<const Word> travelling) = 0;
-    /// dX of dZ as it has come; and the sender's part of the gradients is added.
+    /// dX of the received dZ; also adds the sender's part of the gradients.
     [[nodiscard]] virtual Rows decompress_gradient(Kept& kept, const std::byte* dz) = 0;
-    /// The step's gradient of A becomes both sides' parts together; theirs is as part() has made it, with
-    /// dE behind it where a table is shared, which is added.
+    /// Completes the step's gradient of A with the other side's part, as part() makes it; with a
+    /// shared table dE follows, which is added.
     virtual void add_part(const std::byte* theirs) = 0;
-    /// Of A, in the place of what stood there.
+    /// Replaces the gradient of A.
     virtual void set_gradient(const Floats& gradient) = 0;
-    /// One step of SPEL. False, and nothing has changed, if anything it would make is not finite.
+    /// One step of SPEL. False, without a change, if any result would not be finite.
     [[nodiscard]] virtual bool follow(double rate) = 0;
-    /// A, and dE where a table is shared.
+    /// A message with A, and dE where a table is shared.
     [[nodiscard]] virtual Message subspace() = 0;
 
-    // The receiver's.
+    // For the receiver:
 
-    /// What has come, of so many tokens, with the ids in it.
+    /// Takes a received message of this many tokens, with the ids in it.
     [[nodiscard]] virtual std::unique_ptr<Kept> arrive(std::unique_ptr<distributed::Incoming> message,
                                                        const std::byte* begin, std::size_t tokens) = 0;
-    /// Of indices that have come: the first that no codebook has.
+    /// The first of the received indices that no codebook has.
     [[nodiscard]] virtual std::optional<Word> wrong_index(Kept& kept) = 0;
-    /// Xhat, by the codebooks of before; then the codewords that came go into C.
+    /// Xhat, by the old codebooks; then the received codewords go into C.
     [[nodiscard]] virtual Rows decompress(Kept& kept, std::span<const Word> travelling) = 0;
-    /// dZ of G. No message where it is not finite.
+    /// dZ of G. No message if it is not finite.
     [[nodiscard]] virtual Message compress_gradient(Kept& kept, std::span<const float> g) = 0;
-    /// Of the same G, right behind it: the receiver's part of the gradients is added.
+    /// Adds the receiver's part of the gradients; called right afterwards, with the same G.
     virtual void add_receivers(Kept& kept, std::span<const float> g) = 0;
-    /// The receiver's part of the gradient of A, and dE where a table is shared.
+    /// A message with the receiver's part of the gradient of A, and dE where a table is shared.
     [[nodiscard]] virtual Message part() = 0;
-    /// What subspace() has made on the other side.
+    /// Takes the message that subspace() has made on the other side.
     virtual void take_subspace(const std::byte* message) = 0;
 
-    // Both sides'.
+    // For both sides:
 
-    /// What has been summed is the last step's, and the sums are 0.
+    /// Ends a step: the sums become the last step's, and restart at 0.
     virtual void end_step() = 0;
 
     enum class Held : std::uint8_t {
@@ -117,18 +117,18 @@ class Backend {
         rows,
         codebooks,
         learned,
-        gradient,       ///< of A, of the last step: the sender's
+        gradient,       ///< of A, of the last step; on the sender
         anchor_gradient ///< of the last step
     };
-    /// In the host's memory, until the next call.
+    /// The values in the host's memory, valid until the next call.
     [[nodiscard]] virtual const Floats& held(Held what) = 0;
     virtual void set_anchor(std::span<const float> table) = 0;
     [[nodiscard]] virtual Floats to_host(Rows rows, std::size_t size) = 0;
-    /// Of what a caller has given.
+    /// Whether the caller's values are finite.
     [[nodiscard]] virtual bool finite(std::span<const float> values) = 0;
 };
 
-/// The host's, by passes.hpp and codec.hpp.
+/// The host's backend, made of passes.hpp and codec.hpp.
 [[nodiscard]] std::unique_ptr<Backend> make_host_backend();
 
 } // namespace truestep::distributed::mapl

@@ -9,18 +9,17 @@
 
 namespace truestep::distributed::mapl {
 
-/// The nearest codewords of Z's rows, and what is learned of it: section 23.1, bit for bit, for Z as it is.
-/// Distances go by a product: |v - c|^2 is |c|^2 - 2 v c and what all have in common. Among those that may
-/// be the nearest within the rounding of that, where there are several, it is decided by the
-/// specification's own sum.
+/// The nearest codewords of Z's rows, and what is learned from them: section 23.1, bit for bit.
+/// Distances come from a matrix product: |v - c|^2 is |c|^2 - 2 v c plus a common term. If several
+/// codewords may be the nearest within the rounding of that, the specification's own sum decides.
 class Codec {
   public:
     explicit Codec(const Settings& settings);
 
-    /// Of N x r values, N x Gr R indices. `learned` are codebooks, which go on from there.
+    /// Encodes N x r values as N x Gr R indices. `learned` are codebooks, which this updates.
     [[nodiscard]] std::vector<Word> encode(std::span<const float> z, std::span<const float> codebooks,
                                            std::span<float> learned);
-    /// N x r values.
+    /// Decodes to N x r values.
     void decode(std::span<const Word> indices, std::span<const float> codebooks, float* z) const;
 
   private:
@@ -31,19 +30,19 @@ class Codec {
 
     Settings settings_;
     Codebooks shape_;
-    // Room that the next micro-batch has again.
-    Floats left_;     ///< of a group: what its next round gets, N x r / Gr
+    // Memory that the next micro-batch reuses.
+    Floats left_;     ///< of a group: the input of its next round, N x r / Gr
     Floats products_; ///< -2 v c of some tokens and all codewords
     Floats sizes_;    ///< |c|^2
-    Floats sums_;     ///< of what each codeword was chosen for
+    Floats sums_;     ///< over the rows for which each codeword was chosen
     std::vector<std::size_t> counts_;
 };
 
-/// Indices, each in so many bits, one behind the other from the lowest bit of the first byte on.
+/// Packs indices into this many bits each, from the lowest bit of the first byte on.
 void pack_indices(std::span<const Word> indices, unsigned bits, std::byte* to);
 void unpack_indices(const std::byte* from, unsigned bits, std::span<Word> indices);
 
-/// Those codewords of every book, as they travel; and back to their places.
+/// The given codewords of every book, as they travel; and back to their places.
 void gather_codewords(const Codebooks& shape, std::span<const Word> words, std::span<const float> codebooks,
                       std::byte* to);
 void scatter_codewords(const Codebooks& shape, std::span<const Word> words, const std::byte* from,

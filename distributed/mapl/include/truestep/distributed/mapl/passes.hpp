@@ -14,7 +14,7 @@ using namespace problem::mapl;
 using Floats = std::vector<float>;
 using Id = std::uint32_t;
 
-/// What one side of a boundary computes with, row after row.
+/// The matrices of one side of a boundary, row by row.
 struct SideMatrices {
     std::size_t width;
     std::size_t rank;
@@ -24,15 +24,15 @@ struct SideMatrices {
     const float* rows = nullptr;   ///< this side's P, r x D; nullptr without anchors
 };
 
-// What section 22 does with one micro-batch of N tokens: without messages, and without checks. Ids are
-// below V. `part` is this side's part of the gradient of A, D x r, and `anchor_gradient` that of its E, V x
-// r, or nullptr where nobody wants it: both are added to.
+// The work of section 22 on one micro-batch of N tokens, without messages and checks. Ids are below
+// V. `part` is this side's part of the gradient of A, D x r, and `anchor_gradient` that of its E, V
+// x r, or nullptr if it is not needed: both are added to.
 
-/// Q = X - E[ids] P, N x D, and Z = Q A, N x r, in one pass over X. `q` may be `x` itself, and nullptr
-/// without anchors, where nobody keeps Q. A value of X that is not finite leaves none of its row of Z
-/// finite.
+/// Q = X - E[ids] P, N x D, and Z = Q A, N x r, in one pass over X. `q` may be `x` itself, or
+/// nullptr without anchors if Q is not kept. A value of X that is not finite makes its whole row of
+/// Z non-finite.
 void compress(const SideMatrices& side, std::span<const Id> ids, const float* x, float* q, float* z);
-/// dZ = G A. The same of what is not finite.
+/// dZ = G A. Non-finite values spread likewise.
 void compress_gradient(const SideMatrices& side, std::size_t tokens, const float* g, float* dz);
 /// Xhat, N x D.
 void decompress(const SideMatrices& side, std::span<const Id> ids, const float* z, float* xhat);
@@ -43,13 +43,14 @@ void add_senders(const SideMatrices& side, std::span<const Id> ids, const float*
 void add_receivers(const SideMatrices& side, std::span<const Id> ids, const float* z, const float* g,
                    float* part, float* anchor_gradient);
 
-/// Z or dZ to what of it travels (section 23), in place. False if one is not finite, or then is not.
+/// Rounds Z or dZ in place to what travels (section 23). False if a value is not finite, or becomes
+/// so.
 [[nodiscard]] bool round_to_payload(Payload payload, std::span<float> values);
 
-/// Of A, both sides' parts together.
+/// The gradient of A from both sides' parts.
 [[nodiscard]] Floats whole_gradient(std::span<const float> sender, std::span<const float> receiver);
 
-/// Whether all are finite.
+/// Whether all values are finite.
 [[nodiscard]] bool all_finite(std::span<const float> values);
 
 } // namespace truestep::distributed::mapl

@@ -7,23 +7,24 @@
 
 namespace truestep::distributed::mapl {
 
-/// What a checkpoint holds of one side of a boundary, between two steps. Anybody may set it.
+/// The state of one side of a boundary in a checkpoint, between two steps. Any caller may set it.
 struct EndState {
-    Index steps = 0;         ///< that have ended
-    Index micro_batches = 0; ///< that have gone through in all of them
+    Index steps = 0;         ///< finished so far
+    Index micro_batches = 0; ///< passed through in all steps
     Floats a{};              ///< A, D x r, the same bits on both sides
-    Floats m{};              ///< D x r on the sender, nothing on the receiver
-    Floats anchor{};         ///< this side's E, V x r, or nothing without anchors
-    Floats rows{}; ///< this side's P, r x D; where there are anchors and none is given, from the seed
-    /// What the receiver decodes with and the sender encodes with, Gr R K r / Gr; from the seed where none
-    /// is given. Nothing without quantization.
+    Floats m{};              ///< D x r on the sender, empty on the receiver
+    Floats anchor{};         ///< this side's E, V x r, empty without anchors
+    Floats rows{}; ///< this side's P, r x D; made from the seed if there are anchors and it is empty
+    /// The codebooks of the decoder, which the sender mirrors, Gr R K r / Gr; made from the seed if
+    /// empty. Unused without quantization.
     Floats codebooks{};
-    Floats learned{}; ///< the sender's own copy, which goes ahead; like `codebooks` where none is given
+    Floats learned{}; ///< the sender's copy, which learns; starts as `codebooks` if empty
 
     void fields(auto& visit) { visit(steps, micro_batches, a, m, anchor, rows, codebooks, learned); }
 };
 
-/// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.
+/// The state in which both sides begin: equal settings give equal bits. The caller provides E, if
+/// there are anchors.
 [[nodiscard]] EndState first_state(const Settings& settings, Side side, std::span<const float> subspace,
                                    std::span<const float> anchor);
 

@@ -11,9 +11,9 @@
 
 namespace truestep::distributed::scape {
 
-/// One rank of dense AdamS (section 3), sharded as users run it today: the gradient is reduced to its
-/// owners, each updates its shard and keeps the shard's moment, and the parameters are gathered. The
-/// baseline to beat.
+/// One rank of dense AdamS (section 3), sharded as users run it today: the gradient is reduced to
+/// its owners, each updates its shard and keeps the shard's moment, and the parameters are
+/// gathered. It is the baseline.
 class AdamS {
   public:
     using Options = Scape::Options;
@@ -21,7 +21,7 @@ class AdamS {
     AdamS(problem::Problem problem, std::vector<problem::Range> ranges, std::span<const float> parameters,
           Communicator& communicator, Options options);
 
-    /// As Scape::step.
+    /// Like Scape::step.
     void step(std::span<const float> gradient, double learning_rate);
 
     [[nodiscard]] Index steps() const { return steps_; }
@@ -29,8 +29,8 @@ class AdamS {
     [[nodiscard]] std::span<const float> parameters() const { return w_; }
     [[nodiscard]] std::span<const float> shard_moment() const { return m_; } ///< of this rank's range
     [[nodiscard]] const problem::Range& shard() const;
-    /// Goes on from what steps(), parameters() and shard_moment() were, on all ranks, with this rank's own
-    /// moment. Throws truestep::Error if it is another model's.
+    /// Continues from earlier steps(), parameters() and shard_moment() on all ranks, with this
+    /// rank's own moment. Throws truestep::Error if they are another model's.
     void restore(Index steps, std::span<const float> parameters, std::span<const float> shard_moment);
 
   private:
@@ -44,7 +44,7 @@ class AdamS {
     AlignedFloats m_;
     AlignedFloats received_;
     Index steps_ = 0;
-    std::string halted_; ///< why no step can be taken; empty where one can
+    std::string halted_; ///< why no step can be taken; else empty
     Statistics statistics_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace truestep::distributed::scape {
 
-/// A backend that passes everything on to another one: for whoever wants to see, or change, one thing of
-/// it. What it can do beside a whole step is the other one's own, unless capabilities() says otherwise.
+/// A backend that forwards everything to another one, for code that observes or changes one thing.
+/// Its capabilities are those of the other, unless capabilities() is overridden.
 class ForwardingBackend : public Backend {
   public:
     explicit ForwardingBackend(std::unique_ptr<Backend> to) : to_(std::move(to)) {}

@@ -12,10 +12,10 @@
 
 namespace truestep::distributed::scape {
 
-/// How the bits of a segment travel. Everybody works it out from n and k, so nothing but the bits travels,
-/// and every message has a size that is known before it is sent.
+/// How the bits of a segment travel. All ranks derive it from n and k, so only the bits travel, and
+/// every message has a size that is known before it is sent.
 enum class SegmentCode : std::uint8_t {
-    nothing,   ///< all n are selected: there is nothing to say
+    nothing,   ///< all n are selected: no bits are needed
     bitmap,    ///< ceil(n/8) bytes
     positions, ///< blocks of 255: ceil(n/255) counts, then k positions in their block
 };
@@ -36,19 +36,19 @@ class MaskCode {
         bool operator==(const Part&) const = default;
     };
 
-    /// The bytes of these segments together.
+    /// The total bytes of these segments.
     [[nodiscard]] static std::size_t bytes(std::span<const Part> parts);
 
     /// Writes the bits of `mask` in the segments to `code`, which has bytes(parts) of room.
     static void encode(std::span<const Part> parts, const Mask& mask, std::uint8_t* code) {
         encode(parts, mask.words(), 0, code);
     }
-    /// The same from words that begin at the coordinate `first`, a multiple of Mask::word_bits.
+    /// The same for words that begin at the coordinate `first`, a multiple of Mask::word_bits.
     static void encode(std::span<const Part> parts, const std::uint64_t* words, Index first,
                        std::uint8_t* code);
 
-    /// Writes the segments' bits over what `mask` has there. Throws CorruptMask if the code is none of
-    /// these segments and ks: from a rank that has another problem, or damaged on the way.
+    /// Replaces the segments' bits in `mask`. Throws CorruptMask if the code does not fit these
+    /// segments and ks: it comes from a rank with another problem, or was damaged on the way.
     static void decode(std::span<const Part> parts, const std::uint8_t* code, Mask& mask);
 };
 

@@ -17,23 +17,23 @@
 
 namespace truestep::distributed::scape {
 
-/// How the mean on the mask is made.
+/// How the mean on the mask is computed.
 enum class Reduction {
     ordered, ///< values travel to the owner, which adds them in rank order: EXACT with any communicator
     native,  ///< the communicator's own reduce-scatter: REL
 };
 
 [[nodiscard]] std::string_view name(Reduction reduction);
-/// "exact" or "rel": the level that a reduction can be held to.
+/// The level to which a reduction is held: "exact" or "rel".
 [[nodiscard]] std::string_view level(Reduction reduction);
 [[nodiscard]] Reduction parse_reduction(std::string_view text);
 
-/// A step that was refused on all ranks (section 4.1): no state has changed anywhere; the next good step
+/// A step that was refused on all ranks (section 4.1): no state has changed, and the next good step
 /// works.
 class RefusedStep : public std::runtime_error {
   public:
     RefusedStep(int on_rank, Index at_index, float refused, const problem::Layout& layout);
-    /// Of a c that bf16 does not hold (section 21).
+    /// The refusal of a c that bf16 cannot hold (section 21).
     [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, float refused,
                                                 const problem::Layout& layout);
 
@@ -51,18 +51,18 @@ class Halted : public std::runtime_error {
     explicit Halted(const std::string& text) : std::runtime_error(text) {}
 };
 
-/// What the last step did, on this rank.
+/// The statistics of the last step, on this rank.
 struct Statistics {
     Index step = 0;
-    Index selected = 0;         ///< coordinates of the mask it used
-    Index kept = 0;             ///< of those, how many the mask before had too
+    Index selected = 0;         ///< coordinates of its mask
+    Index kept = 0;             ///< those that the mask before also had
     Bytes sent{};               ///< to other ranks, by kind
     double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
     float clip_factor = 1.0F;
-    int exponent = 0; ///< E of section 21, of a payload of e5m2
+    int exponent = 0; ///< for a payload of e5m2: E of section 21
 };
 
-/// All that a rank saves (section 7). m is packed on `current`.
+/// The state that a rank saves (section 7). m is packed on `current`.
 struct RankState {
     Index step = 0;
     std::vector<float> parameters;
@@ -70,9 +70,9 @@ struct RankState {
     std::vector<float> packed_moment;
     Mask current;
     Mask coming;
-    /// Of a payload of e5m2, the greatest exponent of this rank's c on `current`; where all of that is
-    /// below 2^-126, E that the step was scaled by, less by `kept`. So the greatest of all ranks' tells E
-    /// of the next step, whoever goes on from there.
+    /// For a payload of e5m2: the greatest exponent of this rank's c on `current`; or, if all of
+    /// that is below 2^-126, the E of the step's scale, less `kept`. So the greatest of all ranks
+    /// gives E of the next step, whichever ranks continue.
     int exponent = least_exponent;
 
     static constexpr int least_exponent = -126;
@@ -93,49 +93,51 @@ class Scape {
   public:
     struct Options {
         Reduction reduction = Reduction::ordered;
-        /// Of what SCAPE receives from each rank for `ordered`: values that are folded together. 0: what
-        /// suits the model. Changes no bit; the same on all ranks.
+        /// The number of values from each rank that SCAPE folds together for `ordered`. 0: a number
+        /// that suits the model. Changes no bit; the same on all ranks.
         Index largest_piece = 0;
     };
 
-    /// Throws truestep::Error on all ranks if they were given different problems. The communicator has to
-    /// outlive this.
+    /// Throws truestep::Error on all ranks if they got different problems. The communicator has to
+    /// outlive this object.
     Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
           std::unique_ptr<Backend> backend, Communicator& communicator, Options options);
     ~Scape();
     Scape(const Scape&) = delete;
     Scape& operator=(const Scape&) = delete;
 
-    /// Takes a step with this rank's gradient, where the backend computes. When it returns, the mask of the
-    /// next step is still on its way; whoever computes for long in between may call progress(). Throws
-    /// RefusedStep, Halted or Aborted, on all ranks.
+    /// Takes a step with this rank's gradient, which lies where the backend computes. On return the
+    /// mask of the next step is still on its way; call progress() during long computations in
+    /// between. Throws RefusedStep, Halted or Aborted, on all ranks.
     void step(std::span<const float> gradient, double learning_rate);
 
-    /// The same, and the step may write into the gradient: it need not be read twice, and afterwards it has
-    /// other memory, as large, whose values mean nothing. Nor do they after a step that was refused; the
-    /// state is as it was then. All ranks take a step this way, or none.
+    /// Takes a step that consumes the gradient: it need not be read twice, and afterwards the
+    /// vector has other memory of the same size, with meaningless values. They are also meaningless
+    /// after a refused step, which leaves the state unchanged. All ranks take a step this way, or
+    /// none.
     void step_using_up(AlignedFloats& gradient, double learning_rate);
 
-    // Section 20: the gradient of a step may come in parts. Nothing changes before the step
-    // itself, and whoever refuses that, or ends it with an error, forgets them.
+    // Section 20: the gradient of a step may come in parts. The state does not change before the
+    // step itself, and a caller that refuses the step, or ends it with an error, loses the parts.
 
-    /// Micro-batches: what is given here, in this order, and what the step is given make its gradient, by
-    /// adding. Talks to nobody; ranks may have different numbers of parts.
+    /// Micro-batches: the gradients given here, in this order, and that of the step are added up.
+    /// Communicates nothing; ranks may have different numbers of parts.
     void accumulate(std::span<const float> gradient);
-    /// The step where what was accumulated is all.
+    /// Takes the step with the accumulated parts only.
     void step(double learning_rate);
-    /// Buckets: the values of these tensors in `gradient`, the last part in full length, are there, and
-    /// their exchange may start; the rest of it is not looked at. All ranks give the same ones in the same
-    /// order, every tensor once, and then the step with the same gradient; else truestep::Error on all
-    /// ranks. These values stay as they are until the step, or forget_parts(), returns: a device may still
-    /// read them. Other buckets at another step change no bit.
+    /// Buckets: the values of these tensors in `gradient`, which is the last part in full length,
+    /// are ready, and their exchange may start; other values are not read. All ranks give the same
+    /// buckets in the same order, every tensor once, and then the step with the same gradient; else
+    /// truestep::Error on all ranks. These values must not change until the step, or
+    /// forget_parts(), returns: a device may still read them. Other buckets at another step change
+    /// no bit.
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
-    /// Gives up what has been given since the last step. On all ranks, where there are buckets.
+    /// Drops the parts given since the last step. With buckets, all ranks call it.
     void forget_parts();
 
-    /// In place of a step, by a rank that cannot take it (its gradient has a wrong size, say): nothing
-    /// changes, and the step of the others, which would wait for this rank, ends with a truestep::Error
-    /// that names it. Throws what a step throws.
+    /// Replaces a step on a rank that cannot take it, for example because its gradient has a wrong
+    /// size: nothing changes, and the step of the others, which would wait for this rank, ends with
+    /// a truestep::Error that names it. Throws what a step throws.
     void refuse_step(const std::string& fault);
 
     void progress() { communicator_.progress(); }
@@ -151,15 +153,15 @@ class Scape {
     [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
     [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
 
-    /// Of a payload of e5m2, what RankState has of it.
+    /// For a payload of e5m2: the exponent of RankState.
     [[nodiscard]] int exponent() const;
 
-    /// Waits for the coming mask. Halted where there is none to save, truestep::Error in the middle of a
-    /// step.
+    /// Waits for the coming mask. Throws Halted if there is no state to save, and truestep::Error
+    /// in the middle of a step.
     [[nodiscard]] RankState state();
-    /// Throws truestep::Error if the state is of another model or not finite.
+    /// Throws truestep::Error if the state is another model's or not finite.
     void check_restorable(const RankState& state) const;
-    /// The same, with nothing changed; else goes on from there.
+    /// Continues from a state, after the same checks.
     void restore(const RankState& state);
 
   private:
@@ -196,20 +198,20 @@ class Scape {
     problem::DensitySchedule density_;
     std::unique_ptr<Backend> backend_;
     Capabilities can_;                           ///< the backend's
-    std::unique_ptr<LevelsCommunicator> levels_; ///< where the ranks are in groups
-    Communicator& communicator_;                 ///< that, or the one that was given
-    std::unique_ptr<GroupFold> groups_;          ///< likewise
+    std::unique_ptr<LevelsCommunicator> levels_; ///< if the ranks are in groups
+    Communicator& communicator_;                 ///< levels_, or the given one
+    std::unique_ptr<GroupFold> groups_;          ///< if the ranks are in groups
     Options options_;
     Index steps_ = 0;
-    std::string halted_;                       ///< why no step can be taken; empty where one can
-    std::unique_ptr<Rooms> rooms_;             ///< lists that a step finds again
-    std::unique_ptr<Exchange> mask_in_flight_; ///< its bits: all that is in flight between two steps
+    std::string halted_;                       ///< why no step can be taken; else empty
+    std::unique_ptr<Rooms> rooms_;             ///< lists that the next step reuses
+    std::unique_ptr<Exchange> mask_in_flight_; ///< its bits: the only exchange between two steps
     std::vector<Index> selected_;              ///< coordinates of S_t in each rank's range
     std::vector<Index> coming_selected_;       ///< and of the coming mask
-    int claim_ = 0;                            ///< of e5m2, what this rank says for the next scale
-    int scale_ = 0;              ///< and E that the last payload was scaled by, as fp32 holds it
-    Index parts_ = 0;            ///< that have been accumulated
-    std::uint64_t restored_ = 0; ///< a digest of what was restored since the last step, or 0
+    int claim_ = 0;                            ///< for e5m2: this rank's claim for the next scale
+    int scale_ = 0;                            ///< and E of the last payload's scale, as fp32 holds it
+    Index parts_ = 0;                          ///< accumulated so far
+    std::uint64_t restored_ = 0;               ///< a digest of the state restored since the last step, or 0
     std::unique_ptr<BucketsUnderWay> buckets_;
     Statistics statistics_;
 };

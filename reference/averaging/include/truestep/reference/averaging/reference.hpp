@@ -5,10 +5,10 @@
 namespace truestep::reference::averaging {
 
 using Vector = std::vector<float>;
-using Gradients = std::vector<Vector>; ///< of one worker's local steps, in their order
+using Gradients = std::vector<Vector>; ///< of one worker's local steps, in order
 
-/// Section 11: the parameters after a round, which all workers begin with the same ones. `gradients` has a
-/// row for each worker.
+/// Section 11: the parameters after a round that all workers begin alike. `gradients` has an entry
+/// for each worker.
 [[nodiscard]] Vector after_round(const Vector& parameters, const std::vector<Gradients>& gradients,
                                  float learning_rate);
 

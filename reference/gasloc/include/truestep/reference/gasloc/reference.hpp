@@ -20,21 +20,21 @@ using namespace problem::gasloc;
 
 template <class T>
 using Vector = reference::Vector<T>;
-/// One vector an inner step.
+/// The gradients of one worker, one vector an inner step.
 template <class T>
 using Gradients = std::vector<Vector<T>>;
 
-/// What a checkpoint holds of one worker (section 16), besides settings and round.
+/// The state of one worker in a checkpoint (section 16), besides settings and round.
 template <class T>
 struct WorkerState {
     Vector<T> theta;
     Vector<T> before; ///< y or z of the last round
-    Vector<T> m;      ///< of adams and adamw; else empty
-    Vector<T> v;      ///< of adamw
-    Index s = 0;      ///< inner steps of its life
+    Vector<T> m;      ///< for adams and adamw; else empty
+    Vector<T> v;      ///< for adamw; else empty
+    Index s = 0;      ///< all inner steps so far
 };
 
-/// What went through one round of one worker, under the specification's names.
+/// The intermediate values of one worker's round, under the specification's names.
 template <class T>
 struct WorkerRound {
     bool skipped = false; ///< a gradient was not finite
@@ -59,8 +59,8 @@ class Reference {
         state.assign(static_cast<std::size_t>(workers), first);
     }
 
-    /// One round. `learning_rates[h-1]` is that of inner step h. A theta that is not finite afterwards
-    /// halts its worker: there is no further round for any that needs it.
+    /// Plays one round. `learning_rates[h-1]` is that of inner step h. A theta that is not finite
+    /// afterwards halts its worker: no further round is possible for any worker that needs it.
     std::vector<WorkerRound<T>> round(const std::vector<Gradients<T>>& gradients,
                                       const std::vector<double>& learning_rates, const Graph& graph) {
         std::vector<WorkerRound<T>> result(state.size());
@@ -81,7 +81,7 @@ class Reference {
                 result[i].y = worker.theta + (eta * (result[i].x - worker.theta));
         }
         for (std::size_t i = 0; i < state.size(); ++i) {
-            // 4. Gossip. All y are made; none has been touched.
+            // 4. Gossip. All y are made, and none has been changed yet.
             const Vector<T>& y = result[i].y;
             const auto met = neighbours(graph, static_cast<int>(i));
             const T a = T(settings_.alpha / 2);
@@ -110,8 +110,8 @@ class Reference {
         return !finite(state[static_cast<std::size_t>(worker)].theta);
     }
 
-    std::vector<WorkerState<T>> state; ///< open to whoever records, checkpoints or restores it
-    Index rounds = 0;                  ///< that have been made
+    std::vector<WorkerState<T>> state; ///< public, so that callers may record, save or restore it
+    Index rounds = 0;                  ///< rounds made so far
 
   private:
     static bool finite(const Vector<T>& values) {
@@ -122,7 +122,7 @@ class Reference {
         return std::all_of(gradients.begin(), gradients.end(), finite);
     }
 
-    /// x := inner(x, g, lr), and the state that goes with it.
+    /// x := inner(x, g, lr), with the inner optimizer's state.
     void inner(WorkerState<T>& worker, Vector<T>& x, const Vector<T>& g, double learning_rate) {
         ++worker.s;
         problem::HyperParameters hyper = settings_.hyper;
@@ -147,8 +147,8 @@ class Reference {
     Settings settings_;
 };
 
-/// Section 16: the state for another number of workers. Each new one begins with the mean of the old; the
-/// same number changes no bit.
+/// Section 16: the state for another number of workers. Each new worker begins with the mean of the
+/// old ones; the same number changes no bit.
 template <class T>
 std::vector<WorkerState<T>> redistribute(std::vector<WorkerState<T>> state, int workers) {
     if (state.size() == static_cast<std::size_t>(workers))

@@ -10,10 +10,10 @@ namespace truestep::reference::mapl {
 
 using namespace problem::mapl;
 
-/// Of N tokens, each from 0 to V-1.
+/// The ids of N tokens, each from 0 to V-1.
 using Ids = std::vector<Index>;
 
-/// A side's anchor: E is V x r, P is r x D. Without rows: none.
+/// A side's anchor: E is V x r, P is r x D. Without rows there is no anchor.
 template <class T>
 struct Anchor {
     Matrix<T> E;
@@ -29,7 +29,7 @@ struct Anchor {
     }
 };
 
-/// What of a value travels in bf16. A scalar that carries a bound says so otherwise.
+/// How a value is rounded to bf16 to travel. A scalar that carries a bound specializes it.
 template <class T>
 struct Sent {
     static T bf16(const T& value) {
@@ -37,12 +37,12 @@ struct Sent {
     }
 };
 
-/// What goes through a boundary with one micro-batch, under the specification's names.
+/// The values that pass a boundary with one micro-batch, under the specification's names.
 template <class T>
 struct Forward {
     Ids ids;
     Matrix<T> Q;
-    Matrix<T> Z; ///< as it travels
+    Matrix<T> Z; ///< as sent
     Matrix<T> Xhat;
 };
 template <class T>
@@ -56,15 +56,15 @@ template <class T>
 struct Gradients {
     Matrix<T> sender;   ///< of A, Q^T dZ
     Matrix<T> receiver; ///< of A, G^T Z
-    Matrix<T> dEp;      ///< V x r, or nothing where that side's anchor is not trained
+    Matrix<T> dEp;      ///< V x r; empty where that side's anchor is not trained
     Matrix<T> dEq;
 
     [[nodiscard]] Matrix<T> of_basis() const { return plus(sender, receiver); }
-    /// Of the one table, where both sides have the same.
+    /// The gradient of the one table, where both sides share it.
     [[nodiscard]] Matrix<T> of_anchors() const { return plus(dEp, dEq); }
 };
 
-/// One boundary, both sides of it: section 22, in its order.
+/// One boundary with both its sides: section 22, in its order.
 template <class T>
 struct Boundary {
     Matrix<T> A; ///< D x r
@@ -73,20 +73,20 @@ struct Boundary {
     bool trains_anchors = true;
     Payload payload = Payload::fp32;
 
-    /// Z or dZ as it travels: section 23.
+    /// Z or dZ as sent (section 23).
     [[nodiscard]] Matrix<T> sent(const Matrix<T>& values) const {
         if (payload == Payload::fp32)
             return values;
         return values.unaryExpr([](const T& value) { return Sent<T>::bf16(value); });
     }
 
-    /// The sender's, Q.
+    /// The sender's Q: X without its anchor.
     [[nodiscard]] Matrix<T> less_anchor(const Matrix<T>& X, const Ids& ids) const {
         if (p.none())
             return X;
         return minus(X, times(p.gathered(ids), p.P));
     }
-    /// The receiver's, Xhat.
+    /// The receiver's Xhat.
     [[nodiscard]] Matrix<T> decompressed(const Matrix<T>& Z, const Ids& ids) const {
         Matrix<T> expanded = times(Z, transposed(A));
         if (q.none())
@@ -108,7 +108,7 @@ struct Boundary {
                 zeros(of_q, A.cols())};
     }
 
-    /// The receiver's: dZ of G = dL/dXhat. Adds to the step's gradients.
+    /// The receiver's part: dZ of G = dL/dXhat. Adds to the step's gradients.
     [[nodiscard]] Matrix<T> receivers_backward(const Matrix<T>& G, const Matrix<T>& Z, const Ids& ids,
                                                Gradients<T>& gradients) const {
         gradients.receiver = plus(gradients.receiver, times(transposed(G), Z));
@@ -116,7 +116,7 @@ struct Boundary {
             add_to_rows(gradients.dEq, ids, times(G, transposed(q.P)));
         return sent(times(G, A));
     }
-    /// The sender's: dX. Adds, too.
+    /// The sender's part: dX. It, too, adds to the step's gradients.
     [[nodiscard]] Matrix<T> senders_backward(const Matrix<T>& dZ, const Matrix<T>& Q, const Ids& ids,
                                              Gradients<T>& gradients) const {
         Matrix<T> dX = times(dZ, transposed(A));
@@ -125,7 +125,7 @@ struct Boundary {
             add_to_rows(gradients.dEp, ids, scaled(T(-1.0), times(dX, transposed(p.P))));
         return dX;
     }
-    /// Both, of what went forward.
+    /// The backward pass of both sides, for what `of` sent forward.
     [[nodiscard]] Backward<T> backward(const Matrix<T>& G, const Forward<T>& of,
                                        Gradients<T>& gradients) const {
         Backward<T> made{receivers_backward(G, of.Z, of.ids, gradients), {}};
@@ -134,7 +134,7 @@ struct Boundary {
     }
 
   private:
-    /// In token order: tokens with the same id add to the same row.
+    /// Adds in token order: tokens with the same id add to the same row.
     static void add_to_rows(Matrix<T>& rows, const Ids& ids, const Matrix<T>& values) {
         for (std::size_t token = 0; token < ids.size(); ++token)
             for (Index j = 0; j < rows.cols(); ++j)

@@ -8,16 +8,17 @@ namespace truestep::reference::mapl {
 
 using problem::Index;
 
-/// Row after row. T is float for the normative arithmetic of section 5, double for a yardstick.
+/// A matrix, row by row. T is float for the normative arithmetic of section 5, and double for an
+/// independent measure.
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A B: each entry summed from +0 in ascending order of the inner index, every product rounded (section
-/// 22). Eigen's own product has an order of its own.
+/// A B: each entry is summed from +0 in ascending order of the inner index, and every product is
+/// rounded (section 22). Eigen's own product sums in another order.
 template <class T>
 [[nodiscard]] Matrix<T> times(const Matrix<T>& a, const Matrix<T>& b) {
     assert(a.cols() == b.rows());
-    const Matrix<T> columns = b.transpose(); // one behind the other, as they are read
+    const Matrix<T> columns = b.transpose(); // contiguous, as they are read
     Matrix<T> product(a.rows(), b.cols());
     for (Index i = 0; i < a.rows(); ++i)
         for (Index j = 0; j < b.cols(); ++j) {
@@ -34,7 +35,7 @@ template <class T>
     return a.transpose();
 }
 
-/// Entry by entry: with a scalar, and two of the same shape.
+/// Works entry by entry: with a scalar, and with two matrices of the same shape.
 template <class T>
 [[nodiscard]] Matrix<T> scaled(T factor, const Matrix<T>& a) {
     return a.unaryExpr([&factor](const T& value) { return T(factor * value); });

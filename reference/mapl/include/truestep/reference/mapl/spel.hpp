@@ -12,12 +12,12 @@ namespace truestep::reference::mapl {
 
 using namespace problem::mapl;
 
-/// c0, c1, c2 of an odd polynomial of degree 5.
+/// The coefficients c0, c1, c2 of an odd polynomial of degree 5.
 using Quintic = std::array<double, 3>;
 constexpr Quintic endless{1.875, -1.25, 0.375};
 
-/// Of iteration t = 0, 1, ... of Polar Express: seven, each with its margin of 1.01, then the endless one
-/// as it is.
+/// The polynomial of iteration t = 0, 1, ... of Polar Express: seven with a margin of 1.01 each,
+/// then the endless one without a margin.
 [[nodiscard]] inline Quintic polar_express(int t) {
     constexpr std::array<Quintic, 7> first{{{8.28721201814563, -23.595886519098837, 17.300387312530933},
                                             {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
@@ -32,7 +32,7 @@ constexpr Quintic endless{1.875, -1.25, 0.375};
     return {c[0] / 1.01, c[1] / std::pow(1.01, 3), c[2] / std::pow(1.01, 5)};
 }
 
-/// c0 x + c1 x^3 + c2 x^5: what happens to a singular value.
+/// c0 x + c1 x^3 + c2 x^5: the polynomial's effect on a singular value.
 [[nodiscard]] inline double value(const Quintic& c, double x) {
     return x * (c[0] + x * x * (c[1] + x * x * c[2]));
 }
@@ -51,7 +51,8 @@ template <class T>
 [[nodiscard]] Matrix<T> polar(const Matrix<T>& M, int iterations) {
     if (M.cols() > M.rows())
         return transposed(polar(transposed(M), iterations));
-    // In double, as every implementation sums them: in fp32 the squares of 1e20 are infinite, and X were 0.
+    // In double, like all implementations: in fp32 the squares of 1e20 are infinite, and X would be
+    // 0.
     double squares = 0.0;
     for (Index i = 0; i < M.rows(); ++i)
         for (Index j = 0; j < M.cols(); ++j)
@@ -64,7 +65,7 @@ template <class T>
     return X;
 }
 
-/// Back onto the manifold from a point near it; no scaling.
+/// Returns a point near the manifold to the manifold, without scaling.
 template <class T>
 [[nodiscard]] Matrix<T> retract(Matrix<T> B, int iterations) {
     for (int t = 0; t < iterations; ++t)
@@ -72,8 +73,8 @@ template <class T>
     return B;
 }
 
-/// |polar(M) - X_T|_2 is at most this, without rounding, where no singular value is less than `least` times
-/// 1.01 |M|_F + 1e-7: 1 - l_{T+1}.
+/// 1 - l_{T+1}, a bound of |polar(M) - X_T|_2 without rounding, if no singular value is less than
+/// `least` times 1.01 |M|_F + 1e-7.
 [[nodiscard]] inline double polar_bound(double least, int iterations) {
     double l = std::min(1e-3, least);
     for (int t = 0; t < iterations; ++t)
@@ -81,8 +82,8 @@ template <class T>
     return 1.0 - l;
 }
 
-/// The greatest distance of a singular value from 1 after retraction from within `distance` of the
-/// manifold.
+/// The greatest distance of a singular value from 1 after retraction, starting within `distance` of
+/// the manifold.
 [[nodiscard]] inline double retraction_bound(double distance, int iterations) {
     double low = 1.0 - distance;
     double high = 1.0 + distance;
@@ -93,13 +94,13 @@ template <class T>
     return std::max(std::abs(1.0 - low), std::abs(1.0 - high));
 }
 
-/// M - A sym(A^T M): M without what would leave the manifold at A.
+/// M - A sym(A^T M): M without the part that would leave the manifold at A.
 template <class T>
 [[nodiscard]] Matrix<T> tangent(const Matrix<T>& A, const Matrix<T>& M) {
     return minus(M, times(A, sym(times(transposed(A), M))));
 }
 
-/// What went through one step, under the specification's names.
+/// The intermediate values of one step, under the specification's names.
 template <class T>
 struct SpelStep {
     Matrix<T> m;
@@ -115,7 +116,7 @@ template <class T>
     return plus(scaled(T(settings.beta), m), scaled(T(1.0 - settings.beta), taken));
 }
 
-/// d of that m.
+/// The direction d of that m.
 template <class T>
 [[nodiscard]] Matrix<T> direction(const Settings& settings, const Matrix<T>& A, const Matrix<T>& m) {
     return polar(settings.order == Order::project_first ? m : tangent(A, m), settings.direction_iterations);

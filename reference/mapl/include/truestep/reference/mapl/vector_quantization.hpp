@@ -9,18 +9,18 @@
 
 namespace truestep::reference::mapl {
 
-/// What of Z travels: N x Gr R, an index for each group and in it for each round.
+/// The indices that travel for Z, N x Gr R: for each group, and for each round in it.
 using Indices = Eigen::Matrix<Index, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// Z as indices of codewords: section 23.1, under its names.
 template <class T>
 struct Quantizer {
     using Row = Eigen::Matrix<T, 1, Eigen::Dynamic>;
-    using Books = std::vector<Matrix<T>>; ///< K x r / Gr each: group after group, in it round after round
+    using Books = std::vector<Matrix<T>>; ///< K x r / Gr each, by group, then by round
 
     Settings settings;
-    Books C;             ///< what the receiver has
-    Books L{};           ///< what the sender learns
+    Books C;             ///< the receiver's codebooks
+    Books L{};           ///< the sender's, still learning
     Index travelled = 0; ///< micro-batches so far
 
     [[nodiscard]] static Books books(const Settings& settings, std::span<const float> values) {
@@ -45,7 +45,7 @@ struct Quantizer {
         }
         return sum;
     }
-    /// Of two that are as near the first.
+    /// The nearest codeword; of two that are equally near, the first.
     [[nodiscard]] static Index nearest(const Row& v, const Matrix<T>& book) {
         Index best = 0;
         for (Index word = 1; word < book.rows(); ++word)
@@ -54,12 +54,12 @@ struct Quantizer {
         return best;
     }
 
-    /// Z's columns of a book's group.
+    /// The columns of Z in a book's group.
     [[nodiscard]] Matrix<T> columns(const Matrix<T>& Z, std::size_t book) const {
         const auto width = C[book].cols();
         return Z.middleCols(static_cast<Index>(book) / settings.quantization.rounds * width, width);
     }
-    /// v less the codewords that were chosen for it.
+    /// v less the codewords chosen for it.
     [[nodiscard]] Matrix<T> residual(const Matrix<T>& v, const Indices& indices, std::size_t book) const {
         Matrix<T> left = v;
         for (Index token = 0; token < v.rows(); ++token)
@@ -67,7 +67,8 @@ struct Quantizer {
                 left(token, i) = v(token, i) - C[book](indices(token, static_cast<Index>(book)), i);
         return left;
     }
-    /// What each book is to come near to, if those are chosen: `choose` may look at it and set its column.
+    /// Calls choose(v, book) for each book with the rows v that it has to approximate, which depend
+    /// on the choices before. `choose` may look at v and set the book's column of the indices.
     template <class Choose>
     void rounds(const Matrix<T>& Z, Indices& indices, const Choose& choose) const {
         const auto each = static_cast<std::size_t>(settings.quantization.rounds);
@@ -78,7 +79,7 @@ struct Quantizer {
         }
     }
 
-    /// The sender's, of its mirror of C.
+    /// The sender's indices, from its mirror of C.
     [[nodiscard]] Indices encoded(const Matrix<T>& Z) const {
         Indices indices(Z.rows(), static_cast<Index>(C.size()));
         rounds(Z, indices, [&](const Matrix<T>& v, std::size_t book) {
@@ -87,7 +88,7 @@ struct Quantizer {
         });
         return indices;
     }
-    /// The receiver's: Z as it travelled.
+    /// The receiver's Z, made from the indices.
     [[nodiscard]] Matrix<T> decoded(const Indices& indices) const {
         Matrix<T> Z = Matrix<T>::Constant(indices.rows(), settings.rank, T(0.0));
         for (std::size_t book = 0; book < C.size(); ++book) {
@@ -101,7 +102,8 @@ struct Quantizer {
         return Z;
     }
 
-    /// L after a micro-batch: moving averages of what each codeword but the first was chosen for.
+    /// L after a micro-batch: moving averages of the rows for which each codeword but the first was
+    /// chosen.
     [[nodiscard]] Books learned(const Matrix<T>& Z, Indices indices) const {
         Books made = L;
         const T decay = T(settings.quantization.decay);
@@ -124,7 +126,8 @@ struct Quantizer {
         return made;
     }
 
-    /// What travels with this micro-batch, once its indices are made (and, behind them, decoded).
+    /// Sends the codewords that travel with this micro-batch, after its indices were made and
+    /// decoded.
     void stream() {
         for (const Word word : travelling(settings, travelled))
             for (std::size_t book = 0; book < C.size(); ++book)
@@ -132,7 +135,7 @@ struct Quantizer {
         ++travelled;
     }
 
-    /// One micro-batch on both sides; Z becomes what travelled.
+    /// Sends one micro-batch through both sides; Z becomes the decoded values.
     [[nodiscard]] Indices through(Matrix<T>& Z) {
         Indices indices = encoded(Z);
         L = learned(Z, indices);
@@ -142,7 +145,7 @@ struct Quantizer {
     }
 };
 
-/// Section 22's forward with Z as indices: Forward::Z is what came out of them.
+/// The forward pass of section 22 with Z as indices: Forward::Z holds the decoded values.
 template <class T>
 [[nodiscard]] Forward<T> forward(const Boundary<T>& of, Quantizer<T>& quantizer, const Matrix<T>& X,
                                  const Ids& ids) {

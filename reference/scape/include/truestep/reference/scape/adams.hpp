@@ -49,14 +49,14 @@ class AdamS {
         return g;
     }
 
-    /// Throws what the step would, before it changes anything.
+    /// Throws the errors of a step without changing anything.
     void check(const PerRank<T>& gradients) const {
         check_sizes(problem_.layout, problem_.workers, gradients, "gradient");
         halt_unless_finite(state.w, state.m, state.step, problem_.layout);
         refuse_unless_finite(gradients, problem_.layout);
     }
 
-    State state; ///< open to whoever records, checkpoints or restores it
+    State state; ///< public, so that callers may record, save or restore it
 
   private:
     problem::Problem problem_;

@@ -10,9 +10,10 @@
 
 namespace truestep::reference::scape {
 
-/// AdamW, the dense baseline: Adam with a stored second moment and decoupled decay, on the mean gradient.
+/// AdamW, the dense baseline: Adam with a stored second moment and decoupled decay, on the mean
+/// gradient.
 ///     M = b1*m + a1*g     V = b2*v + a2*g^2     w = w*decay - lr * (M/C1) / (sqrt(V)/sqrt(C2) + eps)
-/// Its bias correction is Adam's always: the problem's choice is AdamS's and is not read.
+/// Its bias correction is always Adam's. It ignores the problem's choice, which is for AdamS.
 template <class T>
 class AdamW {
   public:

@@ -15,20 +15,20 @@ namespace truestep::reference::scape {
 /// The greatest magnitude a gradient may have (section 4.1).
 constexpr double greatest_gradient = 0x1p56;
 
-/// A step that was refused on all ranks: no state has changed, and the next good step works.
+/// A step that all ranks refused: no state has changed, and the next good step works.
 class RefusedStep : public std::runtime_error {
   public:
     RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout)
         : RefusedStep(on_rank, at_index, refused, layout, "the gradient",
                       "it must be finite and at most 2^56 in magnitude", false) {}
-    /// Of a c that bf16 does not hold (section 21).
+    /// The refusal of a c that bf16 cannot hold (section 21).
     [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, double refused,
                                                 const problem::Layout& layout) {
         return {on_rank, at_index, refused,
                 layout,  "c",      "a payload of bf16 holds nothing beyond 3.39e+38, use fp32",
                 true};
     }
-    /// The same, told of a whole in which that layout begins at `offset`.
+    /// The same refusal with the coordinates of a whole, in which the layout begins at `offset`.
     [[nodiscard]] RefusedStep within(const problem::Layout& whole, Index offset) const {
         return payload ? of_payload(rank, index + offset, value, whole)
                        : RefusedStep(rank, index + offset, value, whole);
@@ -37,7 +37,7 @@ class RefusedStep : public std::runtime_error {
     int rank;
     Index index;
     double value;
-    bool payload; ///< it is a c that does not travel, which is seen when all gradients have passed
+    bool payload; ///< it is a c that bf16 cannot hold, found after all gradients have passed
 
   private:
     RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout,
@@ -65,8 +65,8 @@ void refuse_unless_finite(const PerRank<T>& g, const problem::Layout& layout) {
 }
 
 /// Section 4.1, second half: throws Halted, naming the first coordinate where w or m is a NaN or an
-/// infinity. Asked after a step, and before the next: whoever has not restored a good state gets no
-/// further.
+/// infinity. Called after a step and before the next, so that no step follows until a good state is
+/// restored.
 template <class T>
 void halt_unless_finite(const Vector<T>& w, const Vector<T>& m, Index step, const problem::Layout& layout) {
     const auto look = [&](const char* what, const Vector<T>& values) {

@@ -9,8 +9,8 @@
 #include <truestep/problem/problem.hpp>
 #include <truestep/reference/vector.hpp>
 
-// The only sums whose order can show. Each order is fixed, by section 5 and by 32; Eigen's own sums and
-// norms, whose order hangs on the width of the machine's registers, are never used.
+// The only sums whose order can show. Sections 5 and 32 fix each order. Eigen's own sums and norms
+// depend on the width of the machine's registers, and are never used.
 
 namespace truestep::reference::scape {
 
@@ -53,7 +53,7 @@ Vector<T> mean_in_groups(const PerRank<T>& x, const problem::Groups& groups) {
     return sum / T(static_cast<double>(x.size()));
 }
 
-/// Version 1 of the norm: one sum after another.
+/// Version 1 of the norm adds one sum after another.
 template <class Real>
 Real sum_ascending(const std::vector<Real>& S) {
     Real total(0.0);
@@ -62,7 +62,8 @@ Real sum_ascending(const std::vector<Real>& S) {
     return total;
 }
 
-/// Version 2: sum i of the next level is S[2i] + S[2i+1]; an odd last one moves up as it is.
+/// Version 2 makes sum i of the next level from S[2i] + S[2i+1]; an odd last one moves up
+/// unchanged.
 template <class Real>
 Real sum_in_tree(std::vector<Real> S) {
     while (S.size() > 1) {
@@ -76,11 +77,11 @@ Real sum_in_tree(std::vector<Real> S) {
     return S.empty() ? Real(0.0) : S.front();
 }
 
-/// The 2-norm, in an order that plain code, a SIMD loop and a GPU can all follow: blocks of 4096 values; in
-/// a block 256 lanes, lane j sums the squares of the elements i = j mod 256 in ascending i; lanes are added
-/// pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added as the version says. Real is
-/// double, or a scalar that carries more than a double. The values may come in parts: where one ends does
-/// not show.
+/// The 2-norm, in an order that plain code, a SIMD loop and a GPU can all follow: blocks of 4096
+/// values; in a block 256 lanes, lane j sums the squares of the elements i = j mod 256 in ascending
+/// i; lanes are added pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added as
+/// the version says. Real is double, or a scalar that carries more than a double. The values may
+/// come in parts, whose borders do not change the result.
 template <class Real>
 class NormOfParts {
   public:
@@ -97,7 +98,7 @@ class NormOfParts {
         }
     }
 
-    /// Of all that came; nothing may come after it.
+    /// The norm of all values added so far. Nothing may be added afterwards.
     [[nodiscard]] Real norm(problem::NormVersion version) {
         using std::sqrt;
         if (in_block_ > 0)
@@ -120,10 +121,10 @@ class NormOfParts {
 
     std::array<Real, lanes> lane_;
     std::size_t in_block_ = 0;
-    std::vector<Real> sums_; ///< of the blocks before
+    std::vector<Real> sums_; ///< of the blocks so far
 };
 
-/// The same of values that are all there.
+/// The norm of one complete vector.
 template <class Real, class T>
 Real norm_in_blocks(const Vector<T>& x, problem::NormVersion version) {
     NormOfParts<Real> norm;

@@ -10,16 +10,16 @@
 #include <truestep/reference/scape/check.hpp>
 #include <truestep/reference/vector.hpp>
 
-// Section 21: what of c travels.
+// Section 21: how c is rounded in order to travel.
 
 namespace truestep::reference::scape {
 
 constexpr int lowest_exponent = -126; ///< of a normal fp32 number
 constexpr int highest_exponent = 127;
-/// Of what is below all of them, 0 among it: less than any exponent.
+/// The exponent of everything smaller, including 0: less than any exponent.
 constexpr int no_exponent = lowest_exponent - 1;
 
-/// E with 2^E <= |c| < 2^(E+1), as far as fp32 has it.
+/// E with 2^E <= |c| < 2^(E+1), limited to the exponents of fp32.
 inline int exponent_of(double c) {
     if (c == 0.0)
         return no_exponent;
@@ -30,8 +30,8 @@ inline int exponent_of(double c) {
     return std::clamp(above - 1, no_exponent, highest_exponent);
 }
 
-/// The nearest number of E5M2 after a factor 2^(15 - E), of two the even one, and back: 3 significant bits,
-/// steps of 2^-16 below 2^-14, nothing beyond 57344. What is infinite stays so.
+/// Rounds to the nearest number of E5M2 after a factor 2^(15 - E), ties to even, and scales back: 3
+/// significant bits, steps of 2^-16 below 2^-14, nothing beyond 57344. Infinities stay.
 inline double nearest_e5m2(double c, int E) {
     if (c == 0.0 || !std::isfinite(c))
         return c;
@@ -47,7 +47,7 @@ inline double nearest_e5m2(double c, int E) {
     return std::ldexp(rounded, -s);
 }
 
-/// How a scalar is rounded to what travels. One that carries a bound says so otherwise.
+/// How a scalar is rounded to travel. One that carries a bound specializes it.
 template <class T>
 struct Rounding {
     using Exponent = int;
@@ -58,7 +58,7 @@ struct Rounding {
     static Exponent exponent(const T& c) { return exponent_of(static_cast<double>(c)); }
     static Exponent exactly(int E) { return E; }
     static Exponent greater(Exponent a, Exponent b) { return std::max(a, b); }
-    /// `before` where nothing has an exponent.
+    /// E, or `before` where no value has an exponent.
     static Exponent or_else(Exponent E, Exponent before) { return E == no_exponent ? before : E; }
 };
 
@@ -72,7 +72,7 @@ typename Rounding<T>::Exponent exponent_on(const Coordinates& S, const PerRank<T
     return E;
 }
 
-/// What travels of a value. E is there for e5m2.
+/// A value as it travels. E is given for e5m2.
 template <class T>
 T as_it_travels(const T& value, problem::Payload payload,
                 const std::optional<typename Rounding<T>::Exponent>& E) {
@@ -86,7 +86,7 @@ T as_it_travels(const T& value, problem::Payload payload,
     }
 }
 
-/// What each rank sends of its c on S, packed.
+/// The values that each rank sends of its c on S, packed.
 template <class T>
 PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload payload,
                     const std::optional<typename Rounding<T>::Exponent>& E) {
@@ -99,7 +99,7 @@ PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload 
     return p;
 }
 
-/// What comes back of the mean on S, where the owners round it, too.
+/// The mean on S as it returns: rounded by the owners where the payload says so.
 template <class T>
 Vector<T> mean_that_travels(Vector<T> mean, problem::Payload payload,
                             const std::optional<typename Rounding<T>::Exponent>& E) {
@@ -109,7 +109,7 @@ Vector<T> mean_that_travels(Vector<T> mean, problem::Payload payload,
     return mean;
 }
 
-/// What that takes of the mean, times P, into the residual of each coordinate's owner.
+/// Adds what rounding the mean has lost, times P, to the residual of each coordinate's owner.
 template <class T>
 void keep_what_owners_lose(const Vector<T>& mean, const Vector<T>& M, const Coordinates& S,
                            const problem::Problem& problem, PerRank<T>& e) {

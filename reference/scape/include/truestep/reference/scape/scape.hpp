@@ -17,7 +17,7 @@
 
 namespace truestep::reference::scape {
 
-/// All that a checkpoint of SCAPE holds besides the problem and the schedule (section 7).
+/// The state of SCAPE in a checkpoint, besides the problem and the schedule (section 7).
 template <class T>
 struct ScapeState {
     Index step = 0;               ///< steps taken
@@ -25,11 +25,13 @@ struct ScapeState {
     Vector<T> m;                  ///< first moment, +0 off the last mask
     std::optional<Coordinates> S; ///< the coming mask; none before the first step, which makes its own
     PerRank<T> e;                 ///< residuals, one per rank
-    /// E of section 21, of a payload of e5m2: what the next step is scaled by; none before the first step.
+    /// E of section 21, for a payload of e5m2: the scale of the next step. None before the first
+    /// step.
     std::optional<typename Rounding<T>::Exponent> exponent{};
 };
 
-/// What went through one step, under the specification's names; the packed vectors are in the order of S.
+/// The intermediate values of one step, under the specification's names; the packed vectors are in
+/// the order of S.
 template <class T>
 struct ScapeStep {
     PerRank<T> c;        ///< local vectors, full length
@@ -38,11 +40,11 @@ struct ScapeStep {
     Vector<T> exchanged; ///< M before clipping, packed
     Vector<T> ghat;      ///< the reconstructed mean gradient before clipping, packed
     Vector<T> M;         ///< the new first moment, packed
-    std::optional<typename Rounding<T>::Exponent> E; ///< of a payload of e5m2: what it was scaled by
+    std::optional<typename Rounding<T>::Exponent> E; ///< for a payload of e5m2: the scale
 };
 
-/// The clip factor is computed in double and rounded once. A scalar that carries more than a double says so
-/// here.
+/// The scalar of the clip factor, which is computed in double and rounded once. A scalar that
+/// carries more than a double specializes this.
 template <class T>
 struct ClipReal {
     using type = double;
@@ -64,8 +66,9 @@ class Scape {
 
     using Real = typename ClipReal<T>::type;
 
-    /// Takes the step, or throws: truestep::Error and RefusedStep with nothing changed, Halted when the
-    /// state is lost. `norm`: of the mean gradient of a model that these are some segments of.
+    /// Takes the step, or throws: truestep::Error and RefusedStep with nothing changed, Halted when
+    /// the state is lost. `norm` is that of a whole model's mean gradient, if these are only some
+    /// of its segments.
     ScapeStep<T> step(const PerRank<T>& g, const problem::LearningRates& rates,
                       const std::optional<Real>& norm = {}) {
         auto& [steps, w, m, S_t, e, E] = state;
@@ -87,15 +90,14 @@ class Scape {
         PerRank<T>& c = result.c;
         c = local(g, scalars);
 
-        // 3. Next mask, from the owners' own c. Bootstrap: the first mask is made from c_1 too, at once
-        // (with a
-        //    density of 1 that is the full mask).
+        // 3. Next mask, from the owners' own c. Bootstrap: the first mask is made from c_1 too, at
+        // once (with a density of 1 it is the full mask).
         result.next = select_mask(c, problem_, density_of_next);
         result.S = S_t ? *S_t : select_mask(c, problem_, density_.at(t));
         const Coordinates& S = result.S;
 
-        // 4. Exchange: the mean on S_t of what travels; off it M is +0. In bf16 not every c does, and
-        // nothing has changed so far.
+        // 4. Exchange: the mean on S_t of what travels; off S_t M is +0. bf16 cannot hold every c,
+        // so this may throw, and nothing has changed so far.
         const Exponent own = exponent_of(c, S);
         const Exponent used = scale_of(own);
         const PerRank<T> p = travelling(c, S, used);
@@ -108,7 +110,8 @@ class Scape {
         Vector<T> ghat = reconstructed(M, m_on_S, scalars);
         result.ghat = ghat;
 
-        // 6. Residual: what was sent is gone, what was not sent stays, and with it what rounding has taken.
+        // 6. Residual: what was sent is gone; what was not sent stays, and so does what rounding
+        // has lost.
         for (std::size_t r = 0; r < e.size(); ++r) {
             e[r] = c[r];
             if (settings.payload == problem::Payload::fp32)
@@ -126,8 +129,8 @@ class Scape {
             M = (b1 * m_on_S) + (a1 * ghat);
         }
 
-        // 8. Update on S_t; off it only the decay. Rate and decay are those of the tensor's parameter
-        // group.
+        // 8. Update on S_t; elsewhere only the decay. Rate and decay belong to the tensor's
+        // parameter group.
         const Vector<T> u = direction(settings.bias_correction, scalars, M, m_on_S, ghat);
         apply(problem_, t, rates, S, u, w);
         m.setZero();
@@ -143,9 +146,9 @@ class Scape {
         return result;
     }
 
-    /// What the step would reconstruct, packed on its mask, or on another that is given, or what it would
-    /// throw; nothing changes. For whoever has a part of a model, and takes the norm of the whole before
-    /// the step.
+    /// The mean gradient that a step would reconstruct, packed on its mask or a given one. Throws
+    /// what the step would; changes nothing. A caller with a part of a model computes from it the
+    /// norm of the whole before the step.
     [[nodiscard]] Vector<T> mean_gradient(const PerRank<T>& g, double learning_rate,
                                           const std::optional<Coordinates>& mask = {}) const {
         check_sizes(problem_.layout, problem_.workers, g, "gradient");
@@ -162,7 +165,7 @@ class Scape {
         return reconstructed(M, state.m(S), scalars);
     }
 
-    ScapeState<T> state; ///< open to whoever records, checkpoints or restores it
+    ScapeState<T> state; ///< public, so that callers may record, save or restore it
 
   private:
     [[nodiscard]] PerRank<T> local(const PerRank<T>& g, const Coefficients<T>& scalars) const {
@@ -180,14 +183,14 @@ class Scape {
                    : Exponent();
     }
 
-    /// E of this step: what the steps before it have left; the first step has its own.
+    /// E of this step, left by the steps before; the first step uses its own.
     [[nodiscard]] Exponent scale_of(const Exponent& own) const {
         if (!own || state.exponent)
             return state.exponent;
         return Rounding<T>::or_else(*own, Rounding<T>::exactly(lowest_exponent));
     }
 
-    /// What goes out of c.
+    /// The values of c that travel.
     [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S,
                                         const Exponent& E) const {
         PerRank<T> p = payloads(c, S, problem_.settings.payload, E);
@@ -211,9 +214,9 @@ class Scape {
     problem::DensitySchedule density_;
 };
 
-/// Section 7: the state for another number of workers. The mean residual is what the algorithm conserves,
-/// so every new rank starts with the old ranks' mean; mask and moment are kept. The same number changes no
-/// bit.
+/// Section 7: the state for another number of workers. The algorithm conserves the mean residual,
+/// so every new rank starts with the old ranks' mean; mask and moment are kept. The same number
+/// changes no bit.
 template <class T>
 ScapeState<T> redistribute(ScapeState<T> state, int workers) {
     if (state.e.size() != static_cast<std::size_t>(workers)) {

@@ -16,9 +16,9 @@ namespace truestep::verify::gasloc {
 using namespace problem::gasloc;
 using problem::gasloc::Settings; // verify has one, too
 
-/// What the config of a trace says.
+/// The config of a trace.
 struct Config {
-    Settings settings; ///< without the graphs of `explicit`, which stand in a series
+    Settings settings; ///< without the graphs of `explicit`, which are a series
     int workers = 1;
     problem::Layout layout;
     Index edges = 0;                             ///< of all rounds
@@ -28,7 +28,7 @@ struct Config {
     [[nodiscard]] Index steps(int worker, Index round) const {
         return inner_steps[static_cast<std::size_t>(round - 1)][static_cast<std::size_t>(worker)];
     }
-    /// The greatest of a round, and of all.
+    /// The greatest number of inner steps in a round, and in all rounds.
     [[nodiscard]] Index most_steps(Index round) const;
     [[nodiscard]] Index most_steps() const;
 };
@@ -40,10 +40,10 @@ struct Config {
 enum class Result { inner, first_moment, second_moment, drifted, gossiped, parameters };
 constexpr std::size_t result_count = 6;
 [[nodiscard]] const trace::Result& result(Result which);
-/// Whether runs of this inner optimizer have it.
+/// Whether runs of this inner optimizer have the result.
 [[nodiscard]] bool has(Inner inner, Result which);
 [[nodiscard]] std::vector<Result> results_of(Inner inner);
-/// That the next round's momentum starts from.
+/// The result from which the next round's momentum starts.
 [[nodiscard]] Result result_before(Momentum momentum);
 
 [[nodiscard]] trace::Schema schema(const Config& config);
@@ -51,14 +51,14 @@ constexpr std::size_t result_count = 6;
 /// The gradient of inner step h.
 [[nodiscard]] trace::Kind gradient_kind(Index h);
 
-/// What a trace says before its first round.
+/// The data of a trace before its first round.
 struct Head {
     Config config;                      ///< with the graphs of `explicit`
     std::vector<double> learning_rates; ///< round after round
     std::vector<float> initial_parameters;
-    std::vector<Graph> graphs; ///< those recorded, round by round
+    std::vector<Graph> graphs; ///< recorded graphs, round by round
 
-    /// Of one round, from inner step 1 on.
+    /// The learning rates of one round, from inner step 1 on.
     [[nodiscard]] std::vector<double> learning_rates_of(Index round) const;
 };
 
@@ -74,21 +74,21 @@ class TraceReader : public trace::Reader {
     Head head_;
 };
 
-/// What a verdict on a trace of this system calls a step and a rank.
+/// The words for a step and a rank in a verdict on a trace of this system.
 inline constexpr verify::Words words{"round", "worker"};
 
-/// A trace beside the reference.
+/// Compares a trace with the reference.
 [[nodiscard]] verify::TraceVerdict verify_trace(const std::filesystem::path& path,
                                                 const verify::VerifyOptions& options);
 
-/// Each known mistake is made in the round at which a trace first parts, and in the rounds after it, from
-/// the recorded state before each. The one that makes the recorded values, or "".
+/// Tries each known bug on the round at which a trace first differs, and on the rounds after it,
+/// from the recorded state before each. Returns the bug that makes the recorded values, or "".
 [[nodiscard]] std::string known_mistake(const verify::TraceVerdict& verdict);
 
-/// Runs the reference on made-up gradients and writes the trace.
+/// Runs the reference on synthetic gradients and writes the trace.
 void record(const verify::MadeUpRun& run);
 
-/// All of it, for the tool.
+/// Everything about these traces that the tool needs.
 [[nodiscard]] verify::Traces traces();
 
 } // namespace truestep::verify::gasloc

@@ -21,7 +21,7 @@ using problem::gradient_value;
 using problem::Index;
 using problem::initial_parameter;
 
-/// What a made-up run is kept in, and rounds each operation to.
+/// The format in which a synthetic run stores its numbers and rounds each operation.
 enum class Arithmetic { fp32, bf16 };
 
 struct RecordOptions {
@@ -29,7 +29,7 @@ struct RecordOptions {
     problem::DensitySchedule density;
     Index steps = 1;
     double learning_rate = 0.01;
-    double final_learning_rate = 0.01; ///< reached at the last step, on a straight line
+    double final_learning_rate = 0.01; ///< reached linearly at the last step
     std::uint64_t seed = 1;
     DataClass data = DataClass::normal;
     std::vector<Injection> injections;
@@ -37,14 +37,14 @@ struct RecordOptions {
     std::string source; ///< goes into the metadata
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
     trace::Replicas replicas = trace::Replicas::none;
-    std::string sample{}; ///< which segments are written (common/problem/sample.hpp); "": all
-    Index begin = 0;      ///< steps that are taken before the first that is written
+    std::string sample{}; ///< the segments to write (common/problem/sample.hpp); "": all
+    Index begin = 0;      ///< steps taken before the first written one
     Arithmetic arithmetic = Arithmetic::fp32;
-    /// Of the parameter groups behind the first: their learning rates at the first and the last step.
+    /// The learning rates of the parameter groups after the first, at the first and the last step.
     std::vector<std::pair<double, double>> more_learning_rates{};
 };
 
-/// Runs the reference on made-up gradients and writes the trace. Throws truestep::Error.
+/// Runs the reference on synthetic gradients and writes the trace. Throws truestep::Error.
 void record(const std::filesystem::path& path, const RecordOptions& options);
 
 } // namespace truestep::verify::scape

@@ -18,12 +18,12 @@ using reference::Coordinates;
 using reference::PerRank;
 using reference::Vector;
 
-/// Where in a step (section 4) a value is made.
+/// The phase of a step (section 4) in which a value is made.
 enum class Phase { check, local, mask, exchange, reconstruct, residual, clip, update };
 
 [[nodiscard]] std::string_view name(Phase phase);
 
-/// What a trace can hold of a step, in the order in which the step makes it.
+/// The results of a step that a trace can hold, in the order in which the step makes them.
 enum class Result { local, mask, next_mask, exchanged, reconstructed, residual, first_moment, parameters };
 
 struct ResultKind : trace::Kind {
@@ -49,10 +49,10 @@ static_assert(kind_of(Result::local).result == Result::local &&
 
 constexpr trace::Kind gradient_kind{"gradient", true, false, false};
 
-/// The phase that a wrong value of this result speaks of.
+/// The phase to which a wrong value of this result points.
 [[nodiscard]] Phase phase_of(Result result, const problem::Problem& problem);
 
-/// One step's results, full length each. What the algorithm does not have is empty.
+/// One step's results, full length each. Results that the algorithm does not have are empty.
 template <class T>
 struct StepResults {
     PerRank<T> local;
@@ -64,7 +64,7 @@ struct StepResults {
     Vector<T> first_moment;
     Vector<T> parameters;
 
-    /// A result's values for one rank; nullptr where the algorithm has none. Not for masks.
+    /// A result's values for one rank; nullptr if the algorithm has none. Not for masks.
     [[nodiscard]] const Vector<T>* values(Result result, int rank) const {
         const auto of_rank = [rank](const PerRank<T>& all) {
             return static_cast<std::size_t>(rank) < all.size() ? &all[static_cast<std::size_t>(rank)]
@@ -98,7 +98,7 @@ struct StepResults {
 
 /// The bits of a mask as section 9 stores them: bit i is (byte i/8 >> i%8) & 1.
 [[nodiscard]] std::vector<std::uint8_t> to_bits(const Coordinates& mask, Index size);
-/// The coordinates of the bits below `size`.
+/// The coordinates of the set bits below `size`.
 [[nodiscard]] Coordinates to_coordinates(const std::vector<std::uint8_t>& bits, Index size);
 
 } // namespace truestep::verify::scape

@@ -12,8 +12,8 @@
 
 namespace truestep::verify::scape {
 
-/// The reference behind one face, whatever the problem's algorithm. AdamS has no coming mask and no
-/// residuals; its masks are full.
+/// The reference with one interface for all algorithms. AdamS has no coming mask and no residuals;
+/// its masks are full.
 template <class T>
 class Run {
   public:
@@ -29,7 +29,7 @@ class Run {
     using Norm = typename reference::scape::ClipReal<T>::type;
     using Exponent = std::optional<typename reference::scape::Rounding<T>::Exponent>;
 
-    /// `norm`: of the whole, of which this is a part; where nothing clips it is of no matter.
+    /// `norm` is that of the whole, if this is a part; without clipping it does not matter.
     StepResults<T> step(const PerRank<T>& gradients, const problem::LearningRates& rates,
                         const std::optional<Norm>& norm = {}) {
         StepResults<T> results;
@@ -50,17 +50,17 @@ class Run {
         return results;
     }
 
-    /// E of section 21, of the last step that was taken; none where nothing is scaled.
+    /// E of section 21 of the last step; none if nothing is scaled.
     [[nodiscard]] const Exponent& exponent() const { return exponent_; }
 
-    /// For the next step, whatever those before it have left.
+    /// Sets the scale of the next step, whatever the steps before have left.
     void scale_by(int E) {
         if (auto* scape = std::get_if<reference::scape::Scape<T>>(&optimizer_))
             scape->state.exponent = reference::scape::Rounding<T>::exactly(E);
     }
 
-    /// Packed, before anything clips it, on this mask if one is given; what the step would throw, this
-    /// throws. Nothing changes. AdamS, which clips nothing, has none.
+    /// The mean gradient before clipping, packed, on this mask if one is given. Throws what the
+    /// step would; changes nothing. AdamS, which does not clip, has none.
     [[nodiscard]] Vector<T> mean_gradient(const PerRank<T>& gradients, double learning_rate,
                                           const std::optional<Coordinates>& mask) const {
         if (const auto* dense = std::get_if<reference::scape::AdamS<T>>(&optimizer_)) {
@@ -71,7 +71,8 @@ class Run {
             .mean_gradient(gradients, learning_rate, mask);
     }
 
-    /// What a refused step leaves: the state as it is, with the mask that it would have used still to come.
+    /// The results of a refused step: the unchanged state, with the mask that it would have used
+    /// still to come.
     [[nodiscard]] StepResults<T> unchanged() const {
         StepResults<T> results;
         results.mask = std::holds_alternative<reference::scape::AdamS<T>>(optimizer_)

@@ -15,33 +15,34 @@
 
 namespace truestep::verify::scape {
 
-/// Which part of a run a trace holds.
+/// The part of a run that a trace holds.
 struct Extent {
-    problem::Sample sample; ///< the segments that it holds; none: all
-    Index begin = 0;        ///< the steps that the optimizer had taken before its first
+    problem::Sample sample; ///< the segments that it holds; empty: all
+    Index begin = 0;        ///< the steps taken before its first one
 
     friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-/// What a trace begins with beside the parameters, where steps had been taken. AdamS has the moment alone.
+/// The initial state besides the parameters, if steps had been taken before. AdamS has only the
+/// moment.
 struct InitialState {
     std::vector<float> first_moment;
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< in flight, as bits
 };
 
-/// What a trace says before its first step (section 9).
+/// The data of a trace before its first step (section 9).
 struct TraceHead {
     std::string source;                ///< who made it, and how
-    problem::Problem problem;          ///< of what the trace holds
+    problem::Problem problem;          ///< of the part that the trace holds
     std::vector<double> learning_rate; ///< of step t and parameter group i of G: entry (t-1)*G + i
     std::vector<double> density; ///< entry t-1 belongs to the mask used at step t; one more than steps
     std::vector<float> initial_parameters;
     Extent extent = {};
-    std::optional<problem::Problem> sampled = {}; ///< the whole, of which this is a sample
+    std::optional<problem::Problem> sampled = {}; ///< the whole, if this is a sample
     std::vector<double> norm =
-        {}; ///< of the whole mean gradient before clipping, one per step, where a sample is clipped
-    std::vector<int> exponent = {}; ///< E of a payload of e5m2, one per step, where the trace says it
+        {}; ///< of the whole mean gradient before clipping, one per step, for a clipped sample
+    std::vector<int> exponent = {}; ///< E of a payload of e5m2, one per step, if the trace holds it
 
     [[nodiscard]] const problem::Problem& whole() const { return sampled ? *sampled : problem; }
     [[nodiscard]] problem::DensitySchedule schedule() const {
@@ -64,8 +65,8 @@ struct TraceHead {
     }
 };
 
-/// A trace of SCAPE or AdamS, read step by step. All errors are truestep::Error, one line that begins with
-/// the path.
+/// Reads a trace of SCAPE or AdamS, step by step. All errors are truestep::Error, one line that
+/// begins with the path.
 class TraceReader : public trace::Reader {
   public:
     explicit TraceReader(const std::filesystem::path& path);
@@ -74,7 +75,7 @@ class TraceReader : public trace::Reader {
     [[nodiscard]] std::vector<float> gradient(Index step, int rank) const {
         return input(gradient_kind, step, rank);
     }
-    /// The state it begins with, where steps had been taken; of a window that part.
+    /// The state with which it begins, if steps had been taken before; a window selects its part.
     [[nodiscard]] InitialState initial_state(Part part = {}) const;
 
   private:
@@ -83,7 +84,8 @@ class TraceReader : public trace::Reader {
     TraceHead head_;
 };
 
-/// One rank's own copy of what has to be the same on all ranks, as a trace holds it: masks in bits.
+/// One rank's own copy of results that must be the same on all ranks, in a trace's form: masks as
+/// bits.
 struct Replica {
     std::vector<std::uint8_t> mask;
     std::vector<std::uint8_t> next_mask;
@@ -101,8 +103,8 @@ struct Replica {
 /// Writes a trace step by step. finish() makes the file appear.
 class TraceWriter {
   public:
-    /// `intermediates`: also local, exchanged and reconstructed. One rank alone has no replicas. `initial`:
-    /// where steps had been taken.
+    /// `intermediates` adds local, exchanged and reconstructed. With one rank there are no
+    /// replicas. `initial` is for traces that begin after some steps.
     TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates,
                 trace::Replicas replicas = trace::Replicas::none, const InitialState& initial = {});
 
@@ -127,18 +129,18 @@ struct Config {
 };
 [[nodiscard]] Config parse_config(const std::string& text, const std::string& what);
 
-/// The norm of a sample is not that of the whole, which such a trace has to say.
+/// A trace of a sample must record the norm, because a sample's own norm is not that of the whole.
 [[nodiscard]] inline bool needs_norm(const problem::Problem& problem, const Extent& extent) {
     return !extent.sample.empty() && problem.settings.clip_norm > 0.0;
 }
 
-/// Nor is the scale of e5m2, and that of a first step is of the step before.
+/// The same holds for the scale of e5m2, and a first scale depends on the step before.
 [[nodiscard]] inline bool needs_exponent(const problem::Problem& problem, const Extent& extent) {
     return problem::format_of(problem.settings.payload) == problem::Payload::e5m2 &&
            (!extent.sample.empty() || extent.begin > 0);
 }
 
-/// What a trace of such a problem, the whole, holds.
+/// The schema of a trace of this problem, which is the whole one.
 [[nodiscard]] trace::Schema schema(const problem::Problem& problem, Index steps, const Extent& extent = {});
 [[nodiscard]] trace::Schema schema_of_config(const std::string& text, const std::string& what);
 

@@ -4,7 +4,7 @@
 
 namespace truestep::verify::scape {
 
-/// SCAPE's and AdamS's.
+/// The traces of SCAPE and AdamS.
 [[nodiscard]] Traces scape_traces();
 
 } // namespace truestep::verify::scape

@@ -9,16 +9,17 @@
 
 namespace truestep::verify::scape {
 
-/// Checks a trace of SCAPE or AdamS against the reference. Throws truestep::Error if the trace cannot be
-/// read, holds nothing to compare, or cannot be had at the level or from the place that is asked for.
+/// Checks a trace of SCAPE or AdamS against the reference. Throws truestep::Error if the trace
+/// cannot be read, holds nothing to compare, or the requested level or start is not available.
 [[nodiscard]] TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions& options);
 
-/// Each known mistake is made in the step at which a trace of SCAPE or AdamS first parts, and in the steps
-/// after it, from the recorded state before each. The one that makes the recorded values, or "".
+/// Tries each known bug on the step at which a trace of SCAPE or AdamS first differs, and on the
+/// steps after it, from the recorded state before each. Returns the bug that makes the recorded
+/// values, or "".
 [[nodiscard]] std::string known_mistake(const TraceVerdict& verdict);
 
-/// Of the mean gradient of a step, before it is clipped: as the reference takes it from the recorded state
-/// before that step, which the trace has to hold, and its mask.
+/// The norm of a step's mean gradient before clipping, which the reference computes from the
+/// recorded state before the step and its mask. The trace has to hold that state.
 [[nodiscard]] double norm_before_clipping(const TraceReader& trace, Index step);
 
 } // namespace truestep::verify::scape

@@ -3,10 +3,12 @@
 #include <truestep/reference/scape/scape.hpp>
 #include <truestep/verify/bounded_in_eigen.hpp>
 
-/// What the reference of SCAPE asks of the scalar of levels REL and BF16 beyond arithmetic.
+/// The operations that the reference of SCAPE needs of the scalars of REL and BF16 beyond
+/// arithmetic.
 namespace truestep::verify::scape {
 
-/// For the norm, whose sum section 5 makes in blocks: its bound does not grow with the model.
+/// The scalar of the norm, whose sum section 5 makes in blocks: its bound does not grow with the
+/// model.
 template <class Format>
 class NormInBlocks {
   public:
@@ -41,7 +43,7 @@ template <class Format>
 struct truestep::reference::scape::Rounding<truestep::verify::BoundedIn<Format>> {
     using Bounded = verify::BoundedIn<Format>;
 
-    /// Where |c| may be in two binades, a scale may be any of several; or |c| may have no exponent.
+    /// If |c| may lie in two binades, a scale may be any of several; or |c| may have no exponent.
     struct Exponent {
         int of_value, least, most;
     };
@@ -70,14 +72,14 @@ struct truestep::reference::scape::Rounding<truestep::verify::BoundedIn<Format>>
             return before;
         if (E.least > no_exponent)
             return E;
-        // It may be what it was before, or any from the least on.
+        // It may be the one before, or any from the least on.
         return {E.of_value == no_exponent ? before.of_value : E.of_value, lowest_exponent,
                 std::max(before.most, E.most)};
     }
 
   private:
-    /// Rounding never turns two values round, so whoever is within the limit, which is twice the error, is
-    /// between what its ends round to. Most often both are the same, and nothing is left of the error.
+    /// Rounding is monotonic, so a value within the limit (twice the error) lies between the
+    /// rounded ends of the interval. Most often both are the same, and no error remains.
     template <class Nearest>
     static Bounded rounded(const Bounded& c, double value, const Nearest& nearest) {
         const double limit = 2.0 * c.error();
@@ -87,7 +89,7 @@ struct truestep::reference::scape::Rounding<truestep::verify::BoundedIn<Format>>
     }
 };
 
-/// An implementation may take the norm in fp32; the bound covers that.
+/// An implementation may compute the norm in fp32; the bound covers that.
 template <class Format>
 struct truestep::reference::scape::ClipReal<truestep::verify::BoundedIn<Format>> {
     using type = verify::scape::NormInBlocks<Format>;

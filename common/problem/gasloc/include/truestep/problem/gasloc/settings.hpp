@@ -10,7 +10,7 @@
 namespace truestep::problem::gasloc {
 
 enum class Inner : std::uint8_t { sgd, adams, adamw };
-/// What the momentum is made of: y, or z (section 13.5).
+/// The vector from which the momentum is made: y (local) or z (gossiped), section 13.5.
 enum class Momentum : std::uint8_t { local, gossiped };
 
 [[nodiscard]] std::string_view name(Inner inner);
@@ -19,7 +19,8 @@ enum class Momentum : std::uint8_t { local, gossiped };
 [[nodiscard]] Inner parse_inner(std::string_view text);
 [[nodiscard]] Momentum parse_momentum(std::string_view text);
 
-/// All that workers have to agree on (section 12). The defaults are stable for any number of workers.
+/// The settings on which all workers must agree (section 12). The defaults are stable for any
+/// number of workers.
 struct Settings {
     Inner inner = Inner::adamw;
     problem::HyperParameters hyper{}; ///< of the inner optimizer
@@ -29,14 +30,14 @@ struct Settings {
     Momentum momentum = Momentum::local;
     Law law = Law::pairs;
     std::uint64_t seed = 1;
-    std::vector<Graph> given{}; ///< of the law explicit: round by round, and from the first again
+    std::vector<Graph> given{}; ///< the graphs of the law `explicit`, one a round; the list repeats
     bool allow_unstable = false;
 
     friend bool operator==(const Settings&, const Settings&) = default;
 };
 
-/// Calls visit(name, member) for each setting but the given graphs, in the order in which files have them;
-/// of a word also what parses it.
+/// Calls visit(name, member) for each setting but the given graphs, in the order of the files. For
+/// a word it also passes the function that parses it.
 template <class AnySettings, class Visit>
 void visit_settings(AnySettings& settings, const Visit& visit) {
     visit("inner", settings.inner, parse_inner);
@@ -54,13 +55,13 @@ void visit_settings(AnySettings& settings, const Visit& visit) {
     visit("allow_unstable", settings.allow_unstable);
 }
 
-constexpr std::uint64_t greatest_seed = std::uint64_t{1} << 53U; ///< that JSON can hold
+constexpr std::uint64_t greatest_seed = std::uint64_t{1} << 53U; ///< JSON can hold no greater
 
-/// Throws truestep::Error, one line, for what no number of workers can have. What is stable is
-/// `check_stable`'s.
+/// Throws truestep::Error, one line, for settings that are wrong for any number of workers.
+/// `check_stable` decides what is stable.
 void check(const Settings& settings);
 
-/// The graph of a round, from 1 on.
+/// The graph of a round; the first round is 1.
 [[nodiscard]] Graph graph_of(const Settings& settings, Index round, int workers);
 
 } // namespace truestep::problem::gasloc

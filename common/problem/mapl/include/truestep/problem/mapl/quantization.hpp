@@ -7,7 +7,7 @@
 
 #include <truestep/problem/mapl/settings.hpp>
 
-// What the two sides have to agree on where Z travels as indices of codewords: section 23.1.
+// What the two sides must agree on where Z travels as indices of codewords (section 23.1).
 namespace truestep::problem::mapl {
 
 using Word = std::uint32_t;
@@ -16,7 +16,7 @@ using Word = std::uint32_t;
     return settings.quantization.codewords > 0;
 }
 
-/// All codebooks of a side, one behind the other: group after group, in it round after round, in that K
+/// The shape of a side's codebooks, stored one after another: by group, then by round, then K
 /// codewords of r / Gr values each.
 struct Codebooks {
     std::size_t books = 0; ///< Gr R
@@ -33,22 +33,23 @@ struct Codebooks {
 /// Throws truestep::Error, one line.
 void check_quantization(const Settings& settings);
 
-/// The first codeword of each book is 0, so that no round makes what is left of a vector longer. Throws
-/// truestep::Error, which begins with `what`. No values at all are none that are wrong.
+/// Checks that the first codeword of each book is 0, so that no round lengthens a vector's
+/// remainder. Throws truestep::Error, which begins with `what`. No values at all are accepted.
 void check_codebooks(const Settings& settings, std::span<const float> values, const std::string& what);
 
 /// ceil(log2 K).
 [[nodiscard]] unsigned index_bits(Index codewords);
-/// Of all indices of so many tokens, packed.
+/// The packed size of all indices of this number of tokens.
 [[nodiscard]] std::size_t index_bytes(const Settings& settings, std::size_t tokens);
-/// Of the codewords that travel with a micro-batch.
+/// The size of the codewords that travel with a micro-batch.
 [[nodiscard]] std::size_t codeword_bytes(const Settings& settings);
 
-/// The codewords that travel with the micro-batch before which `micro_batches` have gone, in their order:
-/// the same ones of every book. After S micro-batches each has gone once.
+/// The codewords that travel with a micro-batch, in their order and the same ones of every book.
+/// `micro_batches` counts those sent before. After S micro-batches each codeword has travelled
+/// once.
 [[nodiscard]] std::vector<Word> travelling(const Settings& settings, Index micro_batches);
 
-/// Where learning starts: from the same settings the same bits.
+/// The codebooks where learning starts: equal settings give equal bits.
 [[nodiscard]] std::vector<float> first_codebooks(const Settings& settings);
 
 } // namespace truestep::problem::mapl
