@@ -92,7 +92,7 @@ class TracedCodewords {
     void judge(const Matrix<T>& Z, Indices indices, Index micro, const StepOfTrace& step) const;
 
     bool free_;
-    Quantizer<float> seen_; ///< C by the recorded codewords
+    Quantizer<float> seen_; ///< C made of the codewords that travelled
     Quantizer<T> made_;     ///< the same C, with the expected L
 };
 

@@ -1,3 +1,4 @@
+// The scalar that carries a rounding bound, for levels REL and BF16.
 #pragma once
 
 #include <algorithm>

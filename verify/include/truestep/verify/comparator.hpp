@@ -1,3 +1,4 @@
+// Comparing vectors and masks at a level, value by value.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Comparing two traces of one system.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// The levels of equality at which runs are compared (section 6).
 #pragma once
 
 #include <string>

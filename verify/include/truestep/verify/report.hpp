@@ -1,3 +1,4 @@
+// A verdict as text and as JSON.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Synthetic gradients and parameters, with the same bits on every machine.
 #pragma once
 
 #include <cstdint>

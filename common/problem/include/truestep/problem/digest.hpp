@@ -1,3 +1,4 @@
+// Numbers by which ranks and checkpoints compare whole problems.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The tensors of a model as one flat vector of coordinates.
 #pragma once
 
 #include <cstddef>

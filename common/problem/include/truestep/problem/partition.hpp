@@ -1,3 +1,4 @@
+// Which rank owns which coordinates, and the segments in which each takes the top k.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// The settings of SCAPE and AdamS, and the problem that all ranks share.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Numbers as text and back, and text that is safe in messages.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Reads the files of one trace as a whole: a single file, or one from each rank.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Strict parsing of JSON configs, and writing them.
 #pragma once
 
 #include <concepts>

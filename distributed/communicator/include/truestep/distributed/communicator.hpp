@@ -1,3 +1,4 @@
+// The interface through which all ranks exchange data together.
 #pragma once
 
 #include <algorithm>

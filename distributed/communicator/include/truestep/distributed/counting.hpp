@@ -1,3 +1,4 @@
+// A communicator that counts exchanges, and disturbs them for tests.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Peers that count messages, and disturb them for tests.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Exchanges of ranks in groups (section 32).
 #pragma once
 
 #include <cstddef>

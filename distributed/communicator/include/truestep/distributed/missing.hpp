@@ -1,3 +1,4 @@
+// The texts of errors about missing ranks and messages, the same for all communicators.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Communicators and Peers on the caller's own MPI_Comm; this header needs mpi.h.
 #pragma once
 
 #include <mpi.h>

@@ -1,3 +1,4 @@
+// The interface through which pairs of ranks exchange messages.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The scalars of a step as fp32, computed in double and rounded once.
 #pragma once
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// A scalar that computes in bf16, for the reference of level BF16.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The scalars of a step, rounded once (section 5).
 #pragma once
 
 #include <cmath>

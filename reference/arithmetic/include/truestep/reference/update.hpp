@@ -1,3 +1,4 @@
+// The direction u and the update of the parameters, which SCAPE and AdamS share (section 3).
 #pragma once
 
 #include <algorithm>

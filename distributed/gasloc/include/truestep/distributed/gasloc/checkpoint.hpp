@@ -1,3 +1,4 @@
+// Checkpoints of GASLoC, a file for each worker.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The state of one GASLoC worker between rounds.
 #pragma once
 
 #include <span>

@@ -1,3 +1,4 @@
+// One worker of GASLoC: what a user calls.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The interface of a backend of MAPL, and the data that it exchanges with both sides.
 #pragma once
 
 #include <cstddef>

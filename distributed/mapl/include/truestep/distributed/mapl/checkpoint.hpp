@@ -1,3 +1,4 @@
+// Checkpoints of MAPL, a file for each side of each boundary.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The two sides of a MAPL boundary: what a user calls.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The passes of one side of a MAPL boundary over its matrices, on the host.
 #pragma once
 
 #include <cstddef>

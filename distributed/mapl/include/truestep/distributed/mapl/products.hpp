@@ -1,3 +1,4 @@
+// The interface to the library of matrix products.
 #pragma once
 
 #include <cstddef>

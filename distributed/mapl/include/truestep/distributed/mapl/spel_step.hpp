@@ -1,3 +1,4 @@
+// The optimized step of SPEL (section 24), on the host.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// The state of one side of a MAPL boundary between steps.
 #pragma once
 
 #include <span>

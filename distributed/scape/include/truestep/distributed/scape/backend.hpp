@@ -1,3 +1,4 @@
+// The interface of a backend of SCAPE, on the host or a device.
 #pragma once
 
 #include <cstddef>

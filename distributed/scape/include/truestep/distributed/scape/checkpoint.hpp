@@ -1,3 +1,4 @@
+// Checkpoints of SCAPE: a file for each rank, and a manifest.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The code in which masks travel between ranks.
 #pragma once
 
 #include <cstddef>

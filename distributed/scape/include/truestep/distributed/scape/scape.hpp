@@ -1,3 +1,4 @@
+// One rank of SCAPE: its steps, outcomes and state.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The reference of local SGD with averaging (section 11).
 #pragma once
 
 #include <vector>

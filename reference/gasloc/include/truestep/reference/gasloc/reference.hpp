@@ -1,3 +1,4 @@
+// The reference of GASLoC (sections 13 and 16), over any scalar.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The reference of a MAPL boundary, forward and backward (section 22), over any scalar.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Matrices and their operations in the specification's order of additions.
 #pragma once
 
 #include <cassert>

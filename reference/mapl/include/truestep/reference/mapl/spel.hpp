@@ -1,3 +1,4 @@
+// The reference of SPEL, Polar Express and the retraction (section 24), over any scalar.
 #pragma once
 
 #include <algorithm>

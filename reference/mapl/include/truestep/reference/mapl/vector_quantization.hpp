@@ -1,3 +1,4 @@
+// The reference of Z as indices of codewords (section 23.1), over any scalar.
 #pragma once
 
 #include <cstddef>

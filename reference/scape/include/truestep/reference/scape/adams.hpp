@@ -1,3 +1,4 @@
+// The reference of dense AdamS (section 3), over any scalar.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// When a step is refused or halts (section 4.1), and the errors that say so.
 #pragma once
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// The reference of SCAPE (sections 4 and 7), over any scalar.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Top-k selection by the total order of section 5.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Recording synthetic runs of the reference as traces.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The results of a step of SCAPE or AdamS, by the phases that make them.
 #pragma once
 
 #include <array>

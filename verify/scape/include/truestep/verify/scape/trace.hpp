@@ -1,3 +1,4 @@
+// Reading and writing traces of SCAPE and AdamS (section 9).
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Verifying traces of SCAPE and AdamS against the reference.
 #pragma once
 
 #include <filesystem>

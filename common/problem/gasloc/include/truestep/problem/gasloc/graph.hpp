@@ -1,3 +1,4 @@
+// Which workers of GASLoC meet in a round: the laws and the graphs that they give.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The settings of GASLoC, their checks, and their names in files.
 #pragma once
 
 #include <cstdint>

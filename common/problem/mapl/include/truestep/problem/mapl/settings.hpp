@@ -1,3 +1,4 @@
+// The settings of MAPL, their checks, and the matrices with which both sides begin.
 #pragma once
 
 #include <cstddef>
