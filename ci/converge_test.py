@@ -19,7 +19,7 @@ loader.exec_module(converge)
 
 
 def rows_of_the_page(system="scape"):
-    """As the command would have written them."""
+    """Rows as the command would have written them."""
     rows = [{"number": 0, "name": "no mistake", "setting": "", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
     for name, verdict in converge.verdicts_in(converge.section(converge.TABLE.read_text(), system)[1]).items():
         beside = name.startswith("–")
@@ -62,7 +62,7 @@ class Converge(unittest.TestCase):
         rows[0].update(verdict="WORSE", same_bits=False)
         self.assertIn("no mistake: WORSE", self.status(rows)[1])
         self.assertEqual(self.status(rows)[0], 1)
-        # The same verdict, and another state: then a bug that is not triggered proves nothing either.
+        # The same verdict with another state: an untriggered bug proves nothing either.
         rows[0].update(verdict="SAME", same_bits=True, same_states=False)
         self.assertEqual(self.status(rows)[0], 1)
 

@@ -38,7 +38,8 @@ def json_of(path):
 
 
 def replace(path, data):
-    """A reader, or who goes on, finds the old file or the new one, whenever this is killed."""
+    """Replaces a file atomically, so that readers find the old or the new one, whenever this process is
+    killed."""
     new = path.with_name(path.name + ".new")
     new.write_bytes(data)
     os.replace(new, path)
@@ -66,7 +67,8 @@ def write(result, work, whole):
 
 
 def screen(whole, work, count):
-    """Forty lines or so: what was measured and checked where, and of a failure how to repeat it and its last words."""
+    """About forty lines: what was measured and checked where, and how to repeat a failure, with its last
+    words."""
     lines = [f"ci/gpu-gate, commit {whole['commit']}, {whole['gpus']} GPUs, {whole['time']}" + (", SIMULATED: no device" if whole["simulated"] else ""),
              *whole["environment"], ""]
     for phase in whole["phases"]:

@@ -50,13 +50,14 @@ class Instruction:
 
     @property
     def may_fail(self):
-        """Waits for others if it is in a loop."""
+        """Whether it waits for others if it is in a loop."""
         return (self.base.startswith("ATOM") and "CAS" in self.opcode) or \
             "SR_CLOCK" in self.operands or (self.base in LOADS and "STRONG" in self.opcode)
 
 
 class Kernel:
-    """Blocks of instructions, where control goes from each, and the loops: the blocks of each by the number of its first one."""
+    """Blocks of instructions, the ways between them, and the loops: the blocks of each by the number of
+    its first one."""
 
     def __init__(self, lines):
         self.blocks, self.labels = [[]], {}
@@ -86,7 +87,7 @@ class Kernel:
         return ([self.labels[last.target]] if last.base == "BRA" else []) + (following if conditional else [])
 
     def _order(self):
-        """The blocks that are reached, each before those that follow it, and the ways back of loops."""
+        """The reachable blocks, each before those that follow it, and the back edges of loops."""
         left, back, open_, stack = [], set(), {0}, [(0, iter(self.next[0]))]
         seen = {0}
         while stack:
@@ -117,7 +118,8 @@ class Kernel:
         return dict(sorted(loops.items()))
 
     def _flow(self):
-        """How many loads, one after the other, each load's place is from: on any way, each loop gone through once."""
+        """How many dependent loads determine each load's address, along any way that goes through each
+        loop once."""
         after = {}
         for number in self.order:
             depths = {}
@@ -134,7 +136,7 @@ class Kernel:
             after[number] = depths
 
     def _inside(self, head):
-        """The blocks of loops that lie in the loop, or in the kernel (None), and are not all of it."""
+        """The blocks of loops that lie inside the loop, or the kernel (None), and do not fill it."""
         return [body for other, body in self.loops.items() if head is None or (other != head and body < self.loops[head])]
 
     def spins(self, head):
@@ -179,13 +181,13 @@ class Kernel:
 
 
 def registers(text, wide):
-    """The registers that operands name, `wide` from the first of each; of R4.64 two."""
+    """The registers that operands name, `wide` of them from the first of each; two for R4.64."""
     return {f"{file}{at}" for file, number, pair in re.findall(r"\b(U?R)(\d+)(\.64)?", text)
             for at in range(int(number), int(number) + max(wide, 2 if pair else 1))}
 
 
 def operands_of(instruction):
-    """The registers that it reads and that it writes."""
+    """The registers that an instruction reads and those that it writes."""
     words = max(1, instruction.width // 4)
     first, _, others = instruction.operands.partition(",")
     if instruction.base == "SHFL":  # behind the predicate that it writes, too
@@ -201,7 +203,7 @@ def operands_of(instruction):
 
 
 def count(way):
-    """What is counted on a way of instructions."""
+    """The counts along one way of instructions."""
     found = dict.fromkeys(COUNTS, 0)
     asked = {}  # of a register that is being loaded: after how many waits it was asked for
     for instruction in way:

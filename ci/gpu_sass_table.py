@@ -16,7 +16,7 @@ SLACK = 4
 
 
 def by_quad(counts):
-    """Instructions for each quad, or nothing where no access has 16 bytes."""
+    """Instructions for each quad, or nothing if no access has 16 bytes."""
     accesses = math.gcd(counts["l16"], counts["s16"])
     return f"{counts['instructions'] / math.gcd(accesses, IN_FLIGHT):.0f}" if accesses else "-"
 
@@ -31,7 +31,7 @@ def table_of(rows, nvcc):
 
 
 def read_table(text):
-    """The rows of a table, and the version of the compiler that its kernels were made by."""
+    """The rows of a table, and the version of the compiler that made its kernels."""
     version = re.search(r"^# nvcc ([\d.]+)\.$", text, re.M)
     rows = {}
     for line in text.splitlines():
@@ -42,7 +42,7 @@ def read_table(text):
 
 
 def whole(rows):
-    """Each kernel's counts with those of its loops, which another compiler may cut otherwise."""
+    """Each kernel's counts including its loops, which another compiler may split otherwise."""
     kernels = {}
     for name, counts in rows.items():
         sums = kernels.setdefault(name.split()[0], dict.fromkeys(COUNTS, 0))
@@ -52,7 +52,7 @@ def whole(rows):
 
 
 def changes(known, found, same_compiler):
-    """A line for each kernel or loop that asks for something else; of another compiler, only what is far off."""
+    """A line for each kernel or loop with other counts; for another compiler, only large differences."""
     if not same_compiler:
         known, found = whole(known), whole(found)
     lines = []

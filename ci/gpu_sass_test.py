@@ -28,7 +28,7 @@ def rows_of(*lines):
 
 
 def counts_of(*lines):
-    """What of the kernel outside of its loops is not 0, the instructions apart."""
+    """The non-zero counts of the kernel outside of its loops, without the instructions."""
     return {name: value for name, value in rows_of(*lines)[""].items() if value and name != "instructions"}
 
 

@@ -151,7 +151,7 @@ EXPECTED = {
 
 
 def toy(tool, folder):
-    """The same trees and judges over a project of three files."""
+    """The same trees and judges on a project of three files."""
     root = folder / "toy"
     (root / "code").mkdir(parents=True)
     for name, content in (("code/some.cpp", SOURCE), ("gate.cpp", GATE), ("some_test.cpp", TEST), ("CMakeLists.txt", CMAKE)):
@@ -197,7 +197,7 @@ def expectation(mutant):
 
 
 def stale(tool):
-    """Entries of the kept list that no mutant of the tree fits."""
+    """Entries of the kept list that match no mutant of the tree."""
     entries = tool.equivalents(tool.ROOT / "ci/mutants_equivalent.txt")
     every = tool.all_mutants(tool.ROOT, tool.files_of(tool.ROOT), tool.AREAS, [])
     for entry in entries:
@@ -206,7 +206,7 @@ def stale(tool):
 
 
 def beyond_the_judges(tool):
-    """Files that are mutated though the judges, which are built without CUDA, never compile them."""
+    """Mutated files that the judges, which are built without CUDA, never compile."""
     for file in tool.files_of(tool.ROOT):
         if file.endswith((".cpp", ".hpp")) and tool.area_of(file, tool.AREAS) and (
                 file.startswith("gpu/simulator/") or re.search(r"#include <(cuda_runtime_api|cuda_runtime|nccl)\.h>", (tool.ROOT / file).read_text())):

@@ -19,7 +19,7 @@ def lines_of(case):
 
 
 def skip_reason(case):
-    """The line in which a skipped test says why: GoogleTest's, or what a script says before it ends."""
+    """The line in which a skipped test says why: GoogleTest's, or a script's last one."""
     lines = [line.strip() for line in lines_of(case)]
     for line, following in zip(lines, lines[1:]):
         if line.endswith("Skipped"):
@@ -71,7 +71,7 @@ class Summary:
 
 
 def tell_longest(what, seconds):
-    """A table, of what took a second or more."""
+    """A table of tests that took a second or more."""
     seconds = sorted((entry for entry in seconds if entry[0] >= 1), reverse=True)
     if seconds:
         print(f"seconds  {what}")

@@ -195,7 +195,7 @@ class Track(unittest.TestCase):
         self.assertEqual(self.track().returncode, 0)
 
     def peers(self, side, seconds, x_limit=None):
-        """A bench_peers whose three peers take so long."""
+        """A bench_peers whose three peers take these times."""
         (self.folder / side).mkdir(exist_ok=True)
         path = self.folder / side / "bench_peers"
         rows = [{"seconds": [seconds * (1 + number / 1000) for number in range(25)]} | ({"x_limit": x_limit} if x_limit else {})] * 3
@@ -280,7 +280,7 @@ class Track(unittest.TestCase):
 
 
 class Base(unittest.TestCase):
-    """Which commit is the base, and where its files are, in a repository of its own."""
+    """Which commit is the base, and where its files are, in a separate repository."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

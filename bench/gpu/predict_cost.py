@@ -1,4 +1,5 @@
-"""How long a launch takes by what its machine code asks for (gpu/sass.txt) and its blocks take (gpu/resources.txt)."""
+"""Computes the time of a launch from its machine code (gpu/sass.txt) and its blocks' resources
+(gpu/resources.txt)."""
 import dataclasses
 import math
 import pathlib
@@ -52,7 +53,7 @@ ASSUMED = {
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """How often a thread goes through a row of gpu/sass.txt, and which of its waits are not for the L2."""
+    """How often a thread goes through a row of gpu/sass.txt, and which waits are not for the L2."""
 
     times: float = 1.0
     far: int = 0  # for memory
@@ -100,14 +101,15 @@ class Budget:
         return self.sass[name]
 
     def resident(self, machine, kernel):
-        """Blocks that a multiprocessor has room for at once."""
+        """The number of blocks that fit into a multiprocessor at once."""
         registers, shared = self.resources[kernel]
         of_a_block = math.ceil(registers / 8) * 8 * THREADS
         return min(machine.registers // of_a_block, machine.threads // THREADS,
                    machine.shared // (shared + 1024) if shared else machine.threads // THREADS)
 
     def cost(self, machine, launch, density):
-        """Of one launch. A warp's lanes together have a bit with a probability that makes gathered waits rarer than the others."""
+        """The cost of one launch. A warp's lanes together have a bit with a probability that makes
+        gathered waits rarer than the others."""
         likely = 1 - (1 - density) ** WARP
         instructions = cycles = 0.0
         for loop, part in launch.parts.items():

@@ -63,7 +63,7 @@ class Setting:
 
 
 def at_most(mean):
-    """What the busiest of a warp's 32 lanes has where a lane has `mean` on average."""
+    """The maximum over a warp's 32 lanes if a lane has `mean` on average."""
     return mean + 2 * math.sqrt(mean)
 
 
@@ -72,7 +72,8 @@ def tiles(coordinates):
 
 
 def offsets(counts):
-    """Of more than one group, the sums of all but the last first; the last block adds those."""
+    """Launches of Offsets: with several groups, first the sums of all but the last; the last block adds
+    those."""
     blocks = math.ceil(counts / OFFSETS_GROUP)
     sums = [Launch("prefix/GroupSums", blocks - 1, 0, ONCE)] if blocks > 1 else []
     return [*sums, Launch("prefix/Offsets", blocks, 0, {"": Part(), "1": Part((blocks - 1) / 16)})]
@@ -98,7 +99,7 @@ def advance(setting):
 
 
 def local_pass(setting):
-    """Of this rank's tiles the selection begins here."""
+    """The local pass, in which the selection of this rank's tiles begins."""
     own = setting.shard
     others = setting.d - own
     packed = max(1, TILE * setting.density / THREADS)  # of a thread, fetched and put back
@@ -167,7 +168,7 @@ WAIT = "the host waits"  # for a copy to it; None in a list of launches is memor
 
 
 def least_bytes(name, s):
-    """As bench/gpu/rank.cpp counts them."""
+    """The least bytes, counted as in bench/gpu/rank.cpp."""
     phases = {"decode mask": s.code(s.d) + s.d / 8 + s.d / 32, "local pass": 12 * s.d + s.d / 4 + 12 * s.k,
               "selection": 4 * s.shard + s.shard / 4 + 4 * s.own + s.code(s.shard), "fold": 4 * s.own * (s.workers + 1),
               "update with decay": 8 * s.d + s.d / 8 + 8 * s.k}
@@ -183,7 +184,7 @@ def step(setting, hit):
 
 
 def cost_of(budget, machine, launches, density):
-    """Of launches one after the other: the whole time, and how much of it each limit alone would take."""
+    """The cost of consecutive launches: the whole time, and the time that each limit alone would take."""
     costs = []
     for launch in launches:
         if launch is None:
@@ -204,7 +205,8 @@ WITH_SELECTION = {"selection": 0, "whole local step": 1, "the same and the check
 
 
 def row_of(budget, machine, name, setting):
-    """A row's prediction. What holds a selection depends on whether its brackets hit, and so on how many are timed."""
+    """A row's prediction. A selection's time depends on whether its brackets hit, and so on which ones are
+    timed."""
     samples = setting.samples(machine) if setting.density else ((), ())
     if samples is None:
         return None
@@ -224,7 +226,8 @@ def row_of(budget, machine, name, setting):
 
 
 def launches_of(budget, machine, density, graph):
-    """A step of one rank alone at d = 2^20 by the host's clock, both verdicts waited for."""
+    """The launches of a step of a single rank at d = 2^20 by the host's clock, with waits for both
+    verdicts."""
     setting = Setting(2**20, density, workers=1)
     device, _ = cost_of(budget, machine, check(setting) + step(setting, True), density)
     nodes = len(check(setting) + step(setting, True)) - 2

@@ -49,7 +49,7 @@ def enter(namespace):
 
 class Delay(unittest.TestCase):
     def links(self, delay, *options):
-        """a, which is here, and b, joined by a bridge."""
+        """Two links joined by a bridge: a, which is here, and b."""
         for name, address in (("a", "10.78.0.1/24"), ("b", "10.78.0.2/24")):
             ip("netns", "add", name)
             self.addCleanup(ip, "netns", "del", name)
@@ -75,7 +75,7 @@ class Delay(unittest.TestCase):
         return process
 
     def in_a(self, kind):
-        """A socket of a's, with b answering."""
+        """A socket in a, with b answering."""
         self.start(["ip", "netns", "exec", "b", sys.executable, "-c", ECHO, kind])
         with open("/proc/self/ns/net", "rb") as here, open("/run/netns/a", "rb") as there:
             enter(there)

@@ -16,7 +16,7 @@ STEPS = "250"
 
 
 def rows():
-    """Of the map in docs/training.md, by density."""
+    """Rows of the map in docs/training.md, by density."""
     lines = (ROOT / "docs/training.md").read_text().splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("| density |"))
     found = {}

@@ -91,7 +91,7 @@ class Map(unittest.TestCase):
         self.assertIn("holds runs of other settings", self.call("--layers", "2", "--parts", "map").stderr)
 
     def check_the_rates(self):
-        """The judged rate is no worse than its neighbours, on a seed that is not judged."""
+        """Checks that the chosen rate is no worse than its neighbours, on a seed that is not judged."""
         folder = self.folder / "runs/batch-2-adam-warm-up-0/scape_0.1/8"
         judged = {json.loads(file.read_text())["curves"][0]["learning_rate"] for file in folder.glob("*-seed-1.json")}
         self.assertEqual(len(judged), 1)

@@ -22,7 +22,7 @@ if(TRUESTEP_BLAS STREQUAL "openblas" OR TRUESTEP_BLAS STREQUAL "blis")
     message(FATAL_ERROR "truestep: TRUESTEP_BLAS is ${TRUESTEP_BLAS}, and no lib${TRUESTEP_BLAS} with a cblas.h is found; install Debian's lib${TRUESTEP_BLAS}-dev, or take -DTRUESTEP_BLAS=auto")
   endif()
 elseif(TRUESTEP_BLAS STREQUAL "auto")
-  # A sanitizer sees what Eigen does with our memory; and a machine that takes a bundle may have no BLAS where it runs.
+  # A sanitizer sees Eigen's use of our memory; and a machine that takes a bundle may have no BLAS at run time.
   if(NOT TRUESTEP_SANITIZE AND NOT TRUESTEP_COVERAGE AND NOT TRUESTEP_BUNDLE)
     truestep_find_blas(openblas)
   endif()

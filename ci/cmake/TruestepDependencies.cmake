@@ -28,7 +28,7 @@ if(TRUESTEP_LIBRARY_ONLY)
   return()
 endif()
 
-# Used where present; one line says so where not.
+# Optional packages; one line says if one is missing.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI QUIET COMPONENTS C)
 if(MPI_C_FOUND)

@@ -20,5 +20,5 @@ function(truestep_add_fuzzer)
   target_link_options(${FUZZER_NAME} PRIVATE -fsanitize=fuzzer)
 endfunction()
 
-# What `ci/fuzz --self-test` has to find.
+# `ci/fuzz --self-test` has to find its bug.
 truestep_add_fuzzer(NAME planted_fuzz SOURCES ci/planted_fuzz.cpp LIBRARIES truestep_options)

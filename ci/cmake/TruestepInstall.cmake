@@ -16,7 +16,7 @@ foreach(system IN LISTS TRUESTEP_SYSTEMS)
     list(APPEND installed_properties ${system}_properties ${system}_traces ${system}_reference)
   endif()
 endforeach()
-# And trained with: --converge.
+# Its implementations can also be trained: --converge.
 set(installed_training truestep_training_converge truestep_training_plan truestep_training_model truestep_training_data)
 list(APPEND installed_targets ${installed_optimizers} ${installed_properties} ${installed_training})
 add_library(truestep_gate_at_home INTERFACE)
@@ -27,7 +27,7 @@ foreach(target IN LISTS installed_targets)
   get_target_property(folder ${target} SOURCE_DIR)
   install(DIRECTORY ${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endforeach()
-# ci/check builds the tool alone, and an installation takes libraries besides.
+# ci/check builds only the tool, and an installation also has libraries.
 set(installed_programs truestep truestep-converge truestep-model truestep-train)
 set(needed ${installed_programs} truestep_abi)
 foreach(target IN LISTS installed_targets)
@@ -50,7 +50,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/check_built.cmake CONTENT "foreach(file
   endif()
 endforeach()
 ")
-# NCCL may stand where no linker looks for it.
+# NCCL may be where linkers do not look for it.
 set_target_properties(${installed_programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS ${installed_programs})
 if(NOT CMAKE_CROSSCOMPILING)

@@ -1,4 +1,4 @@
-"""Where ci/mutate builds its mutants, and who judges them."""
+"""Builds ci/mutate's mutants and runs their judges."""
 
 import json
 import os
@@ -21,23 +21,23 @@ MPI_TESTS = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)(_[0-9]+)?$", "mp
 
 
 class Trouble(Exception):
-    """It cannot be done."""
+    """The work cannot be done."""
 
 
 class Stopped(Exception):
-    """Somebody has interrupted it."""
+    """The user has interrupted the work."""
 
 
 # --- trees of its own
 
 class Processes:
-    """Programs that are running, so that all of them can be ended, and no others."""
+    """The running programs, so that all of them can be ended, and no others."""
 
     def __init__(self):
         self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
     def run(self, command, limit, folder, environment=None):
-        """Its exit status, None if it took too long, and what it said."""
+        """The exit status, None after a timeout, and the output."""
         with self.lock:
             if self.stopped:
                 raise Stopped
@@ -78,7 +78,7 @@ class Processes:
 
 
 class Tree:
-    """A copy of the sources with a build of its own, and a copy of that build to come back to."""
+    """A copy of the sources with its own build, and a copy of that build to return to."""
 
     def __init__(self, root, folder, processes, configure):
         self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
@@ -114,7 +114,7 @@ class Tree:
         return status == 0, said
 
     def changed(self):
-        """Files of the build that are not those that were kept."""
+        """Build files that differ from the stored ones."""
         for folder, _, names in os.walk(self.kept):
             for name in names:
                 kept = pathlib.Path(folder, name)
@@ -123,12 +123,12 @@ class Tree:
                     yield kept, now
 
     def differs(self):
-        """Whether any object has other code now, and whether any was made anew at all."""
+        """Whether any object has other code now, and whether any was rebuilt at all."""
         objects = [(kept, now) for kept, now in self.changed() if kept.suffix == ".o"]
         return any(kept.read_bytes() != now.read_bytes() for kept, now in objects), bool(objects)
 
     def compiles(self, mutant):
-        """Whether the compiler sees the place at all: no program holds an @."""
+        """Whether the compiler sees the place at all: no program contains an @."""
         at = mutant.edits[0][0]
         (self.sources / mutant.file).write_text(self.original[:at] + "@" + self.original[at:])
         return not self.make(GATE)[0]
@@ -158,13 +158,13 @@ def ended(status):
 
 
 class Judge:
-    """`usual`: how long each judge takes where nothing is wrong. It may take six times as long and `least` seconds more."""
+    """`usual`: each judge's time without a mutant. It may take six times as long and `least` seconds more."""
 
     def __init__(self, tree, usual, least):
         self.tree, self.usual, self.least = tree, usual, least
 
     def commands(self, area):
-        """Each judge: what it is called, its target, its command."""
+        """Each judge's name, target and command."""
         build = self.tree.build
         gate = [str(build / "bin" / GATE), *([area.system] if area.system else []), "--brief", "--json", str(build / "results.json")]
         if area.mpi:
@@ -250,7 +250,8 @@ class Judge:
         return f"{names[0]}{more}, {name}" if names else f"{name}: {ended(status)}"
 
     def test_that_failed(self, name, command, limit):
-        """Or "". A test that depends on the machine's load may fail without the mutant as well; the others are asked then."""
+        """The failed test, or "". A test that depends on the machine's load may fail without the mutant,
+        too; then the others decide."""
         without = []
         while True:
             status, said = self.run(command + (["--gtest_filter=-" + ":".join(without)] if without else []), limit)

@@ -56,10 +56,10 @@ SAID = {"break": "break in place of the body", "once": "one turn only", "barrier
 
 
 class Source(mutate_source.Source):
-    """What fits where."""
+    """Finds where operators apply."""
 
     def mutants(self):
-        """All of them, by place; the same at every call."""
+        """All mutants by place, the same at every call."""
         found = []
         for make in (self.operators, self.constants, self.arguments, self.conditions, self.choices, self.dropped, self.loops, self.barriers):
             for operator, at, edits in make():
@@ -155,7 +155,7 @@ class Source(mutate_source.Source):
                     yield "arguments", begin, [self.edit(begin, second, end), self.edit(other, first, other_end)]
 
     def parts(self, bracket):
-        """Between its commas."""
+        """The parts between commas."""
         parts, begin, i = [], bracket + 1, bracket + 1
         while i <= self.partner[bracket]:
             if self.text(i) == "," or i == self.partner[bracket]:
@@ -169,7 +169,7 @@ class Source(mutate_source.Source):
         return self.content[self.tokens[begin].begin:self.tokens[end].end]
 
     def kind_of(self, begin, end):
-        """Arguments of one kind may be taken for each other; what is of none is left alone."""
+        """Arguments of one kind may be exchanged; those without a kind stay."""
         tokens = self.tokens[begin:end + 1]
         if all(token.kind == "number" for token in tokens):
             return "number"

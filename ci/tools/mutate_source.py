@@ -1,4 +1,4 @@
-"""A C++ source as ci/mutate sees it: its tokens, which brackets belong together, where statements begin and end."""
+"""Parses a C++ source for ci/mutate: tokens, matching brackets, begins and ends of statements."""
 
 import collections
 import re
@@ -20,7 +20,7 @@ BEFORE_CODE = {")", "else", "do", "try", "const", "noexcept", "override", "final
 
 
 class Source:
-    """One file's tokens, and what they belong to."""
+    """One file's tokens and their structure."""
 
     def __init__(self, file, content):
         self.file, self.content = file, content
@@ -59,7 +59,7 @@ class Source:
         return inside
 
     def is_code(self, brace):
-        """Whether statements stand in it: no class, no namespace, no list of values."""
+        """Whether the braces contain statements: not a class, a namespace or a list of values."""
         before = self.text(brace - 1)
         if before not in BEFORE_CODE:
             i = brace - 1  # a function that says what it returns: ) -> Type {
@@ -91,7 +91,8 @@ class Source:
             yield from found
 
     def statement(self, i, end, brace, alone):
-        """The statements that begin with token i, and what comes behind. `alone`: it is all that an if or a loop holds."""
+        """The statements that begin with token i, and what follows. `alone`: the only statement of an if
+        or a loop."""
         word = self.text(i)
         if word == "{":
             return [], self.partner[i] + 1  # a block of its own
@@ -116,7 +117,8 @@ class Source:
         return [self.Statement("simple", i, min(last, end - 1), None, None, brace, alone)], last + 1
 
     def words_only(self):
-        """Where a mistake would change but a message, or nothing: throw, static_assert, attributes, strings that are put together."""
+        """Places where a bug would change only a message, or nothing: throw, static_assert, attributes,
+        concatenated strings."""
         for statement in self.statements:
             if statement.kind == "simple" and self.text(statement.begin) in ("throw", "static_assert"):
                 yield statement.begin, statement.end
@@ -128,7 +130,7 @@ class Source:
                 yield i, self.partner[close]
 
     def declares(self, i):
-        """Whether a statement that begins there declares something."""
+        """Whether the statement that begins there declares something."""
         if self.text(i) in NO_EXPRESSION:
             return True
         if self.tokens[i].kind != "name":

@@ -29,7 +29,7 @@ def icon(status):
 
 
 def framed(program, status, title, head, parts, style):
-    """`head` is what stands at the top, with the title in it; `style` comes behind that of the report."""
+    """`head` is the page's top with the title; `style` follows the report's."""
     return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – truestep</title>\n'

@@ -25,12 +25,12 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def plain(name):
-    """"fold/d:8/iterations:201/manual_time" without how it was timed."""
+    """"fold/d:8/iterations:201/manual_time" without the suffixes about timing."""
     return re.sub(r"/(iterations:\d+|repeats:\d+|min_time:[\d.]+|manual_time|real_time|process_time)\b", "", name)
 
 
 class Refused(Exception):
-    """Bad use, or what cannot be done: one line."""
+    """Wrong usage, or impossible work: one line."""
 
 
 def let_be_interrupted():
@@ -38,7 +38,7 @@ def let_be_interrupted():
 
 
 def run(command, **settings):
-    """The command's output. It ends with us, whatever ends us."""
+    """The command's output. The command ends when this process does."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # or it could start, and we not know it
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -61,7 +61,7 @@ def run(command, **settings):
 
 
 class Side:
-    """One of the two that are compared: programs, and what they print."""
+    """One of the two compared sides: programs, and their outputs."""
 
     def __init__(self, programs, environment=None):
         self.programs = pathlib.Path(programs)
@@ -72,7 +72,7 @@ class Side:
         self.share = {}
 
     def rows(self, program):
-        """Names as they are compared, each with the program's own."""
+        """Names used for the comparison, each with the program's own."""
         if not (self.programs / program).exists():
             return {}
         if program == PEERS:
@@ -82,7 +82,8 @@ class Side:
         return {plain(name): name for name in names}
 
     def measure_peers(self, rows):
-        """Wall time: ranks are threads. The share is of the least bytes at the speed of a copy in the same run (1 / x limit)."""
+        """Wall time, since ranks are threads. The share is that of the least bytes at the speed of a copy
+        in the same run (1 / x limit)."""
         with tempfile.TemporaryDirectory() as folder:
             figures = pathlib.Path(folder) / "figures.json"
             run([self.programs / PEERS, "--size", "1048576", "--ranks", "2", "--steps", "25", "--warm-up", "25", "--peers", ",".join(rows.values()),
@@ -119,6 +120,6 @@ class Side:
 
 
 def seconds_of(name, *sides):
-    """The same figure of all sides: the quickest tenth where all have it, else the mean."""
+    """The same figure for all sides: the quickest tenth if all have it, else the mean."""
     tenths = all(name in side.tenth for side in sides)
     return [side.tenth[name] if tenths else side.mean[name] for side in sides]

@@ -1,4 +1,4 @@
-"""The page of ci/track: the last comparison, and how each row has gone over the runs of the history."""
+"""The page of ci/track: the last comparison, and each row's development over the history."""
 
 from tools.page import badge, framed, section, text
 

@@ -1,15 +1,14 @@
-"""What ci/track decides by: the Mann-Whitney U test, the interval that belongs to it, and Holm's correction.
+"""The statistics of ci/track: the Mann-Whitney U test, its interval, and Holm's correction.
 
-The test asks whether values of one sample tend to be greater than those of the other, and needs no assumption on how they
-are distributed. The interval is the test turned around: the shifts (here of logarithms, so ratios) that it would not
-reject. p values are two-sided.
-"""
+The test asks whether values of one sample tend to be greater than those of the other, without assuming a
+distribution. The interval holds the shifts (here of logarithms, so ratios) that the test would not reject.
+p values are two-sided."""
 
 import functools
 import math
 import statistics
 
-LARGEST_EXACT = 50  # values a sample; beyond, and with ties, the normal distribution stands in
+LARGEST_EXACT = 50  # values a sample; beyond, and with ties, a normal approximation is used
 
 
 @functools.lru_cache(maxsize=None)
@@ -31,7 +30,7 @@ def u_of(a, b):
 
 
 def deviation(a, b):
-    """Of U, if both come from one distribution; ties make it smaller."""
+    """The deviation of U if both samples have one distribution; ties make it smaller."""
     n, m = len(a), len(b)
     values = list(a) + list(b)
     ties = sum(count**3 - count for count in (values.count(value) for value in set(values)))
@@ -54,12 +53,12 @@ def mann_whitney(a, b):
 
 
 def least_p(n, m):
-    """What mann_whitney() gives for samples that do not overlap: there is no less."""
+    """The least p value of mann_whitney(), for samples that do not overlap."""
     return 2 / math.comb(n + m, n)
 
 
 def shift_interval(a, b, level=0.95):
-    """By how much b lies above a: the median of all pairs' differences, and the interval around it."""
+    """The shift from a to b: the median of all pairs' differences, and its interval."""
     differences = sorted(y - x for x in a for y in b)
     n, m = len(a), len(b)
     tail = (1 - level) / 2
@@ -77,13 +76,13 @@ def shift_interval(a, b, level=0.95):
 
 
 def ratio_interval(a, b, level=0.95):
-    """How many times as large as a b is; the ratio of the medians, and the interval of the test."""
+    """The ratio b / a: of the medians, with the test's interval."""
     _, low, high = shift_interval([math.log(x) for x in a], [math.log(y) for y in b], level)
     return statistics.median(b) / statistics.median(a), math.exp(low), math.exp(high)
 
 
 def holm(p_values):
-    """Each p value, corrected for there being so many: as large as that of any smaller one."""
+    """Corrects each p value for their number; the result is at least that of any smaller one."""
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):

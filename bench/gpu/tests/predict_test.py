@@ -29,7 +29,7 @@ SASS = (predict_cost.ROOT / "gpu/sass.txt").read_text(encoding="utf-8")
 
 
 def with_counts(sass, name, **counts):
-    """The table with other counts of a row."""
+    """The table with other counts in one row."""
     rows, compiler = predict_cost.read_table(sass)
     rows[name] = {**rows[name], **counts}
     return table_of(rows, compiler)

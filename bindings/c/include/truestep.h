@@ -100,13 +100,13 @@ typedef struct truestep_communicator truestep_communicator;
 
 #define TRUESTEP_TRAFFIC_KINDS 6 /* agreement, payload, moment, mask, gradient, parameters */
 
-/* A communicator of one's own. All ranks start the same exchanges in the same order; several may be under
- * way at once. A function that starts one puts something into *exchange by which it will be waited for. All
- * sizes are in bytes, one a rank, known on all ranks: none has to travel, and some are 0. The buffers
- * belong to the exchange until it has been waited for, which happens once for each that was started, also
- * after a failure; so a wait has to end. Functions return 0, or another number after truestep_set_error():
- * then the step ends with TRUESTEP_ABORTED and that text. They are called by the thread that calls the
- * optimizer. `traffic` is the kind, from 0 on, in the order above. */
+/* The caller's own communicator. All ranks start the same exchanges in the same order; several may be
+ * under way at once. A function that starts one sets *exchange, with which it will be waited for. All
+ * sizes are in bytes, one for each rank, and known on all ranks, so they need not travel; some are 0.
+ * The buffers belong to the exchange until it has been waited for. That happens once for each that was
+ * started, even after a failure, so a wait has to end. Functions return 0, or another number after
+ * truestep_set_error(): then the step ends with TRUESTEP_ABORTED and that text. The thread that calls
+ * the optimizer calls them. `traffic` is the kind, from 0 on, in the order above. */
 typedef struct truestep_exchanges {
     size_t struct_size; /* sizeof(truestep_exchanges) */
     void* self;         /* is given to all of them */
@@ -135,9 +135,9 @@ truestep_status truestep_communicator_create(const truestep_exchanges* exchanges
 /* Optimizers over it keep what they need. */
 void truestep_communicator_destroy(truestep_communicator* communicator);
 
-/* Ranks that are threads of this process, each with a communicator of its own. A rank that does not come
- * within the timeout, or whose optimizer and communicator have been destroyed while others wait for it,
- * ends all with TRUESTEP_ABORTED. */
+/* Ranks that are threads of this process, each with its own communicator. A rank that misses the
+ * timeout, or whose optimizer and communicator are destroyed while others wait for it, ends all with
+ * TRUESTEP_ABORTED. */
 typedef struct truestep_group truestep_group;
 truestep_status truestep_group_create(int32_t size, int64_t timeout_milliseconds, truestep_group** group);
 void truestep_group_destroy(truestep_group* group); /* communicators outlive it */
@@ -155,50 +155,49 @@ truestep_status truestep_optimizer_create(const truestep_problem* problem,
                                           truestep_optimizer** optimizer);
 void truestep_optimizer_destroy(truestep_optimizer* optimizer);
 
-/* On all ranks, each with its own gradient. TRUESTEP_ERROR for what one rank alone is given (a wrong count,
- * a rate that is not finite) is TRUESTEP_ERROR on all: nothing has changed, and the others name that rank.
- */
+/* On all ranks, each with its own gradient. If one rank's arguments are wrong (a wrong count, a rate
+ * that is not finite), all ranks get TRUESTEP_ERROR: nothing has changed, and the others name that
+ * rank. */
 truestep_status truestep_optimizer_step(truestep_optimizer* optimizer, const truestep_values* gradient,
                                         size_t count, double learning_rate);
 
-/* A step that may write into its gradient (section 20), which it then need not read twice: the same bits.
- * The gradient stands in the optimizer's own memory, `*room`: fp32, as many as the model has, zeros at
- * first, to be written to until the step. There a gradient that is made in its place is not copied either.
- */
+/* A step that may write into its gradient (section 20) need not read it twice; the bits are the same.
+ * The gradient is in the optimizer's own memory, `*room`: fp32, the size of the model, initially zeros.
+ * Write to it until the step. A gradient that is computed there is not copied. */
 truestep_status truestep_optimizer_gradient(truestep_optimizer* optimizer, truestep_values* room);
-/* Pieces that stand in their place in that room are taken as they are; others, which stand elsewhere, and
- * zeros are written there first. After the step, also one that was refused, the room is elsewhere or not,
- * and its values mean nothing: ask for it again, and write all of it. What is left behind lasts as long as
- * the optimizer, and is not to be written to. All ranks take a step this way, or none. */
+/* Pieces that are in their place in that memory are not copied; others are copied there first, and
+ * zeros are written. After the step, even a refused one, the memory may have moved, and its values mean
+ * nothing: get it again, and write all of it. Earlier memory lasts as long as the optimizer, but must
+ * not be written to. All ranks take a step this way, or none. */
 truestep_status truestep_optimizer_step_using_up(truestep_optimizer* optimizer,
                                                  const truestep_values* gradient, size_t count,
                                                  double learning_rate);
 
-/* A step's gradient in parts (section 20): nothing changes before the step, with the bits of their sum at
- * once. A step that is refused or ends with an error has forgotten its parts.
+/* A step's gradient in parts (section 20): nothing changes before the step, which has the bits of a
+ * single step with their sum. A step that is refused or ends with an error has forgotten its parts.
  *
- * Micro-batches: what is given here, in this order, and what the step is given are added, in fp32. Talks to
- * nobody; ranks may have different numbers of parts. */
+ * Micro-batches: all accumulated gradients, in this order, and that of the step are added in fp32. This
+ * does not talk to other ranks, which may have different numbers of parts. */
 truestep_status truestep_optimizer_accumulate(truestep_optimizer* optimizer,
                                               const truestep_values* gradient, size_t count);
-/* Buckets of the last part: these tensors of the model, counted from 0, and their values, one tensor after
- * the other in this order. They are copied, and their exchange goes on while the next gradients are made.
- * All ranks give the same buckets in the same order, every tensor once, then
- * truestep_optimizer_step_of_parts; else it is TRUESTEP_ERROR on all ranks. */
+/* Buckets of the last part: these tensors of the model, counted from 0, and their values, one tensor
+ * after the other in this order. They are copied, and their exchange runs while the next gradients are
+ * computed. All ranks give the same buckets in the same order, every tensor once, then call
+ * truestep_optimizer_step_of_parts; otherwise all ranks get TRUESTEP_ERROR. */
 truestep_status truestep_optimizer_bucket(truestep_optimizer* optimizer, const size_t* tensors,
                                           size_t tensor_count, const truestep_values* values, size_t count);
-/* The step whose gradient is what has been accumulated, and the buckets where there are any. */
+/* A step with the accumulated gradient, and the buckets if there are any. */
 truestep_status truestep_optimizer_step_of_parts(truestep_optimizer* optimizer, double learning_rate);
-/* Gives up what has been given since the last step. On all ranks, where there are buckets. */
+/* Drops the parts that were given since the last step. With buckets, on all ranks. */
 truestep_status truestep_optimizer_forget_parts(truestep_optimizer* optimizer);
 
-/* Lets the coming mask move on; for whoever computes for long between two steps. */
+/* Advances the exchange of the coming mask; call it during long computations between two steps. */
 truestep_status truestep_optimizer_progress(truestep_optimizer* optimizer);
 int64_t truestep_optimizer_steps(const truestep_optimizer* optimizer);
 
-/* What there is to look at. An optimizer's parameters may be written to between steps, by whoever does the
- * same on all ranks, and stay where they are as long as it lives; all else is valid until its next step,
- * restore or load. A view of a reference is valid until the next call with it. */
+/* Vectors that can be viewed. A program may write to an optimizer's parameters between steps, if it
+ * does the same on all ranks; their memory lasts as long as the optimizer. Other views are valid until
+ * its next step, restore or load. A view of a reference is valid until the next call with it. */
 #define TRUESTEP_PARAMETERS 0
 #define TRUESTEP_FIRST_MOMENT 1  /* in full length */
 #define TRUESTEP_RESIDUAL 2      /* a rank's own */
@@ -220,11 +219,11 @@ typedef struct truestep_statistics {
     double clip_factor;
     int32_t exponent; /* E of a payload of e5m2 (section 21), which the step was scaled by; else 0 */
 } truestep_statistics;
-/* A struct without the exponent, as earlier headers have it, is filled as far as it goes. */
+/* A struct without the exponent, as in earlier headers, is filled as far as it goes. */
 truestep_status truestep_optimizer_statistics(const truestep_optimizer* optimizer,
                                               truestep_statistics* statistics);
 
-/* All that a rank's optimizer goes on from. The masks are ignored where step is 0. */
+/* The state from which a rank's optimizer continues. The masks are ignored if step is 0. */
 typedef struct truestep_state {
     size_t struct_size; /* sizeof(truestep_state) */
     int64_t step;
@@ -235,12 +234,12 @@ typedef struct truestep_state {
     truestep_values next_mask;
     int32_t exponent; /* of a payload of e5m2, from truestep_optimizer_exponent; else of no matter */
 } truestep_state;
-/* Of a payload of e5m2 a part of this rank's state, which the next step's scale is made from: the greatest
- * exponent of what it sent in the last step, before that was rounded, -126 to 127; of a step in which all
- * of that was below 2^-126, E of the step less 256. -126 before the first step. */
+/* With a payload of e5m2, the part of this rank's state that determines the next step's scale: the
+ * greatest exponent of what it sent in the last step, before rounding, -126 to 127; if all of it was
+ * below 2^-126, the step's E less 256. -126 before the first step. */
 truestep_status truestep_optimizer_exponent(const truestep_optimizer* optimizer, int32_t* exponent);
-/* On all ranks, each with its own. Nothing changes if this rank's is refused. A state without an exponent,
- * as earlier headers have it, is taken where the payload is not e5m2. */
+/* On all ranks, each with its own. Nothing changes if this rank's is refused. A state without an
+ * exponent, as in earlier headers, suffices unless the payload is e5m2. */
 truestep_status truestep_optimizer_restore(truestep_optimizer* optimizer, const truestep_state* state);
 
 /* Checkpoints in a folder that all ranks see, which outlast crashes, for any number of workers afterwards.
@@ -259,81 +258,85 @@ void truestep_reference_destroy(truestep_reference* reference);
  * groups. */
 truestep_status truestep_reference_step(truestep_reference* reference, const truestep_values* gradients,
                                         size_t workers, double learning_rate);
-/* `rank` matters for what is a rank's own. Before the first step there are parameters, moment and residuals
- * alone. */
+/* `rank` matters only for vectors that differ by rank. Before the first step there are only parameters,
+ * moment and residuals. */
 truestep_status truestep_reference_view(truestep_reference* reference, int32_t what, int32_t rank,
                                         truestep_values* view);
 
 /* ---- The verifier ---- */
 
 typedef struct truestep_verdict truestep_verdict;
-/* A trace of any system, beside its reference; of what each rank has written by itself the path has a star
- * for the rank's number. level: "exact" (also NULL), "rel" or "bf16"; from: "recorded",
- * "start", or NULL for what the trace allows. A difference is no failure of this call: ask the verdict. */
+/* Compares a trace of any system with its reference. For files that each rank has written by itself,
+ * the path has a star for the rank's number. level: "exact" (also NULL), "rel" or "bf16"; from:
+ * "recorded", "start", or NULL for what the trace allows. A difference is not a failure of this call:
+ * see the verdict. */
 truestep_status truestep_verify(const char* path, const char* level, const char* from,
                                 truestep_verdict** verdict);
-/* What each rank of a run has written by itself (docs/specification/traces.md): every rank's file. */
+/* The same for the files that each rank of a run has written by itself (docs/specification/traces.md):
+ * every rank's file. */
 truestep_status truestep_verify_ranks(const char* const* paths, size_t count, const char* level,
                                       const char* from, truestep_verdict** verdict);
 /* Makes one trace of them. */
 truestep_status truestep_join(const char* const* paths, size_t count, const char* output);
 void truestep_verdict_destroy(truestep_verdict* verdict);
 int32_t truestep_verdict_passed(const truestep_verdict* verdict);
-/* What `truestep verify` prints, and its JSON (docs/using-the-tool.md), with what may be wrong with a run
- * that has failed, but for the mistakes that the gate plants; as long as the verdict. */
+/* The text that `truestep verify` prints, and its JSON (docs/using-the-tool.md). They include possible
+ * causes of a failed run, except for the gate's known bugs. They last as long as the verdict. */
 const char* truestep_verdict_text(const truestep_verdict* verdict);
 const char* truestep_verdict_json(const truestep_verdict* verdict);
 
-/* A vector in 64 bits (docs/specification/traces.md): ranks can tell whether they hold the same one, and
- * runs whether they went the same way, without keeping it. `begin` is the index of the first value in a
- * vector of which these are a part: the parts' fingerprints add up to its own, modulo 2^64. */
+/* A vector in 64 bits (docs/specification/traces.md): with it ranks can tell whether they hold the same
+ * vector, and runs whether they went the same way, without storing it. `begin` is the index of the
+ * first value if these are a part of a vector: the parts' fingerprints add up to that of the vector,
+ * modulo 2^64. */
 truestep_status truestep_fingerprint(const truestep_values* values, uint64_t begin, uint64_t* fingerprint);
 
 /* ---- A recorder of traces, for any optimizer of this problem ---- */
 
 typedef struct truestep_recorder truestep_recorder;
-/* `source` says who made the run. Everything is kept in memory until it is written: for a few steps of a
- * small model, or truestep_recorder_keep_in. */
+/* `source` names what made the run. Everything stays in memory until it is written: record a few steps
+ * of a small model, or call truestep_recorder_keep_in. */
 truestep_status truestep_recorder_create(const truestep_problem* problem, const char* source,
                                          const truestep_values* parameters, size_t count,
                                          truestep_recorder** recorder);
 void truestep_recorder_destroy(truestep_recorder* recorder);
-/* Both before the first step. What is recorded is kept in this file, whose name goes as soon as it is open.
- */
+/* Call both before the first step. The recording is stored in this file, whose name is removed as soon
+ * as it is open. */
 truestep_status truestep_recorder_keep_in(truestep_recorder* recorder, const char* file);
-/* Records what one rank alone has, who talks to no other: the file that is written is a part of the run,
- * for truestep_verify_ranks and truestep_join. Its name has to end in rank0.safetensors and so on. */
+/* Records only this rank, without talking to others: the file is a part of the run, for
+ * truestep_verify_ranks and truestep_join. Its name has to end in rank0.safetensors and so on. */
 truestep_status truestep_recorder_of_rank(truestep_recorder* recorder, int32_t rank);
-/* Also before the first step. Of the model some segments alone, in full, which the verifier checks bit for
- * bit; what goes wrong elsewhere does not show. `sample`: a share of the coordinates, "0.001" or
+/* Also before the first step. Records only some segments of the model, in full, which the verifier
+ * checks bit for bit; errors elsewhere do not show. `sample`: a share of the coordinates, "0.001" or
  * "0.001:SEED", or tensors, "wq,norm" or "wq@5000" (the segment that holds its index 5000). Every rank
  * gives the same. */
 truestep_status truestep_recorder_sample(truestep_recorder* recorder, const char* sample);
-/* What is held: begin and end of `*count` stretches of the model, the first `room` of them in `ranges`.
- * truestep_recorder_add takes a vector of the whole model, or these stretches alone, one after the other.
- */
+/* The recorded parts: begin and end of `*count` stretches of the model, the first `room` of them in
+ * `ranges`. truestep_recorder_add takes a vector of the whole model, or only these stretches, one after
+ * the other. */
 truestep_status truestep_recorder_held(const truestep_recorder* recorder, int64_t* ranges, size_t room,
                                        size_t* count);
-/* Also before the first step: so many had been taken by then. The parameters are those at that point, and
- * truestep_recorder_add takes the rest of the state before the first step: "first_moment", and of SCAPE
- * "residual" of every rank and "mask", the one in flight. */
+/* Also before the first step: the number of steps taken before. The parameters are those at that point,
+ * and before the first step truestep_recorder_add takes the rest of the state: "first_moment", and for
+ * SCAPE "residual" of every rank and "mask", the one in flight. */
 truestep_status truestep_recorder_begin_at(truestep_recorder* recorder, int64_t steps_taken);
 truestep_status truestep_recorder_begin_step(truestep_recorder* recorder, double learning_rate);
-/* Of the step that has begun: "gradient", of every rank, and any of the results "parameters",
- * "first_moment", "residual", "mask", "next_mask", "local", "exchanged", "reconstructed". What is the same
- * on all ranks is given for rank 0, or for every rank: then the verifier checks that it is the same. */
+/* Adds to the current step: "gradient", of every rank, and any of the results "parameters",
+ * "first_moment", "residual", "mask", "next_mask", "local", "exchanged", "reconstructed". Vectors that
+ * are equal on all ranks are given for rank 0, or for every rank: then the verifier checks that they
+ * are equal. */
 truestep_status truestep_recorder_add(truestep_recorder* recorder, const char* name, int32_t rank,
                                       const truestep_values* values, size_t count);
-/* Of the step that has begun: the learning rate of a parameter group behind the first, whose own is that of
- * truestep_recorder_begin_step. Each group's is given in every step. */
+/* Sets the current step's learning rate of a parameter group after the first, whose rate is that of
+ * truestep_recorder_begin_step. Call it for each group in every step. */
 truestep_status truestep_recorder_learning_rate(truestep_recorder* recorder, int64_t param_group,
                                                 double learning_rate);
-/* Of the step that has begun: the norm of the whole mean gradient before clipping, in double. A sample of a
- * run that is clipped needs it, and nothing else. */
+/* Sets the current step's norm of the whole mean gradient before clipping, in double. Only a sample of
+ * a clipped run needs it. */
 truestep_status truestep_recorder_norm(truestep_recorder* recorder, double norm);
-/* Of the step that has begun, of a payload of e5m2: E that it was scaled by (section 21), the same on all
- * ranks; truestep_statistics has it. A sample, and a run recorded from its middle on, need it; in another
- * the verifier holds it against the steps. */
+/* Sets the current step's E, the scale of a payload of e5m2 (section 21), the same on all ranks;
+ * truestep_statistics has it. A sample, and a run recorded from its middle, need it; otherwise the
+ * verifier compares it with the steps. */
 truestep_status truestep_recorder_exponent(truestep_recorder* recorder, int32_t exponent);
 /* Writes the trace, or says what is missing: a gradient, or a result that another step or rank has. */
 truestep_status truestep_recorder_write(truestep_recorder* recorder, const char* path);
@@ -359,12 +362,12 @@ truestep_status truestep_gasloc_problem_create(const truestep_tensor* tensors, s
 void truestep_gasloc_problem_destroy(truestep_gasloc_problem* problem);
 int64_t truestep_gasloc_problem_size(const truestep_gasloc_problem* problem);
 
-/* Messages between two ranks, of one's own. Those from one rank to another come in the order in which they
- * were sent; `traffic` and `number` are the same on both sides (0 agreement, 5 parameters; the round), and
- * so is the size. What starts one puts something into *message by which it will be waited for, once, also
- * after a failure; its memory belongs to it until then, so a wait has to end. Each rank asks for a message
- * before it sends to the same peer. Functions return 0, or another number after truestep_set_error(): then
- * the worker ends with TRUESTEP_ABORTED and that text. */
+/* The caller's own messages between two ranks. Those from one rank to another arrive in the order in
+ * which they were sent; `traffic` and `number` are the same on both sides (0 agreement, 5 parameters;
+ * the round), and so is the size. A function that starts one sets *message, with which it will be
+ * waited for once, even after a failure; the memory belongs to the message until then, so a wait has to
+ * end. Each rank asks for a message before it sends to the same peer. Functions return 0, or another
+ * number after truestep_set_error(): then the worker ends with TRUESTEP_ABORTED and that text. */
 typedef struct truestep_messages {
     size_t struct_size; /* sizeof(truestep_messages) */
     void* self;         /* is given to all of them */
@@ -381,25 +384,25 @@ typedef struct truestep_messages {
 /* The struct is copied; what `self` points to outlives the peers and every worker over them. */
 typedef struct truestep_peers truestep_peers;
 truestep_status truestep_peers_create(const truestep_messages* messages, truestep_peers** peers);
-/* Those of a thread in a group, as truestep_group_communicator: who fails or goes ends those that need it.
- */
+/* Peers of a thread in a group, like truestep_group_communicator: a rank that fails or leaves ends
+ * those that need it. */
 truestep_status truestep_group_peers(truestep_group* group, int32_t rank, truestep_peers** peers);
 void truestep_peers_destroy(truestep_peers* peers); /* workers over them keep what they need */
 
 typedef struct truestep_gasloc_worker truestep_gasloc_worker;
 
-/* On all ranks, with the same problem and parameters: the only time, beside restore and load, that a worker
+/* On all ranks, with the same problem and parameters. Only here, and in restore and load, a worker
  * talks to all others. peers NULL: one worker. */
 truestep_status truestep_gasloc_worker_create(const truestep_gasloc_problem* problem, truestep_peers* peers,
                                               const truestep_values* parameters, size_t count,
                                               truestep_gasloc_worker** worker);
 void truestep_gasloc_worker_destroy(truestep_gasloc_worker* worker);
 
-/* An inner step, of this worker alone, as often as it likes. *counted (or NULL) is 0 where the gradient is
- * not finite: then this round is a skipped one, and theta and inner state are what they were. */
+/* An inner step of this worker alone, any number of times. *counted (or NULL) is 0 if the gradient is
+ * not finite: then this round is skipped, and theta and inner state are unchanged. */
 truestep_status truestep_gasloc_worker_step(truestep_gasloc_worker* worker, const truestep_values* gradient,
                                             size_t count, double learning_rate, int32_t* counted);
-/* What came of a round. */
+/* The outcome of a round. */
 typedef struct truestep_gasloc_round {
     size_t struct_size;  /* sizeof(truestep_gasloc_round) */
     int64_t number;      /* from 1 on */
@@ -408,16 +411,16 @@ typedef struct truestep_gasloc_round {
     int32_t neighbours; /* that it met */
     uint64_t sent;      /* bytes */
 } truestep_gasloc_round;
-/* Drift, gossip with the neighbours of the round, momentum; waits for them and for nobody else. *round may
+/* Drift, gossip with the neighbours of the round, momentum; waits only for these neighbours. *round may
  * be NULL. After TRUESTEP_ABORTED or TRUESTEP_HALTED there is no further round. */
 truestep_status truestep_gasloc_worker_round(truestep_gasloc_worker* worker, truestep_gasloc_round* round);
 int64_t truestep_gasloc_worker_rounds(const truestep_gasloc_worker* worker); /* that were made */
-/* Where the next gradient is taken: x, and theta between rounds. Valid until the next call with it;
- * the memory is there as long as the worker. */
+/* The parameters at which the next gradient is taken: x, and theta between rounds. Valid until the next
+ * call with the worker, whose lifetime the memory has. */
 truestep_status truestep_gasloc_worker_parameters(truestep_gasloc_worker* worker,
                                                   truestep_values* parameters);
 
-/* All that a worker goes on from, between two rounds. */
+/* The state from which a worker continues, between two rounds. */
 typedef struct truestep_gasloc_state {
     size_t struct_size; /* sizeof(truestep_gasloc_state) */
     int64_t rounds;
@@ -470,8 +473,8 @@ truestep_status truestep_gasloc_recorder_write(truestep_gasloc_recorder* recorde
  *     arithmetic       optimized (default), or reference: the order of sections 22 and 24, slow */
 typedef struct truestep_mapl_boundary truestep_mapl_boundary;
 
-/* All that a boundary goes on from, between two steps; matrices stand row after row. What is of count 0
- * when it is given is made: A and P from the seed, m as zeros. */
+/* The state from which a boundary continues, between two steps; matrices are stored row after row.
+ * Parts of count 0 in a given state are made: A and P from the seed, m as zeros. */
 typedef struct truestep_mapl_state {
     size_t struct_size; /* sizeof(truestep_mapl_state) */
     int64_t steps;
@@ -479,23 +482,23 @@ typedef struct truestep_mapl_state {
     truestep_values moment;        /* m, D x r; the sender's alone moves */
     truestep_values sender_rows;   /* P, r x D; without anchors of count 0 */
     truestep_values receiver_rows; /* another one with anchors=two; else of count 0, or the sender's */
-    /* Of codewords. Where there are none a struct that ends before this (of minor version 6) is whole, and
-     * these are 0 and of count 0. */
+    /* With codewords. Without them, a struct that ends before this (of minor version 6) is complete,
+     * and these are 0 and of count 0. */
     int64_t micro_batches;     /* that have been encoded or decoded, over all steps */
     truestep_values codebooks; /* C, book after book K codewords of r / groups: what both sides have */
     truestep_values learned;   /* L, the sender's alone; of count 0 when it is given: as codebooks */
 } truestep_mapl_state;
-/* state NULL: all of it is made. */
+/* state NULL: all parts are made. */
 truestep_status truestep_mapl_boundary_create(const char* settings, const truestep_mapl_state* state,
                                               truestep_mapl_boundary** boundary);
 void truestep_mapl_boundary_destroy(truestep_mapl_boundary* boundary);
 
-/* One micro-batch of `tokens` tokens, each with an id below V, through one side. Every vector that is given
- * is of one piece. `anchor` is this side's E, V x r, the caller's to train; NULL without anchors. What a
- * call that fails has written to its results is of no use; nothing else has changed.
+/* Passes one micro-batch of `tokens` tokens, each with an id below V, through one side. Every given
+ * vector is of one piece. `anchor` is this side's E, V x r, which the caller trains; NULL without
+ * anchors. After a failed call its results are useless; nothing else has changed.
  *
- * Sender: q := X - E[ids] P, which is wanted again for the gradient (NULL without anchors: it is X), and z
- * := q A, N x r. */
+ * Sender: q := X - E[ids] P, which the gradient needs again (NULL without anchors: it is X), and z := q
+ * A, N x r. */
 truestep_status truestep_mapl_boundary_compress(truestep_mapl_boundary* boundary,
                                                 const truestep_values* activations,
                                                 const truestep_values* anchor, const int64_t* ids,
@@ -504,27 +507,29 @@ truestep_status truestep_mapl_boundary_compress(truestep_mapl_boundary* boundary
 truestep_status truestep_mapl_boundary_decompress(truestep_mapl_boundary* boundary,
                                                   const truestep_values* z, const truestep_values* anchor,
                                                   const int64_t* ids, int64_t tokens, float* xhat);
-/* With codewords z travels as a message: indices, packed, then those codewords whose turn it is. Every
- * micro-batch is encoded once, behind compress, and decoded once, before decompress, in the same order:
- * both change the side's codebooks, which no step and no forget takes back. Ids are the caller's to carry.
+/* With codewords z travels as a message: indices, packed, then the codewords whose turn it is. Every
+ * micro-batch is encoded once, after compress, and decoded once, before decompress, in the same order:
+ * both change the side's codebooks, which no step and no forget undoes. The caller carries the ids.
  *
  * The bytes of a message of so many tokens; 0 without codewords. */
 int64_t truestep_mapl_boundary_message_bytes(const truestep_mapl_boundary* boundary, int64_t tokens);
-/* Sender: the message of z, and what z will be decoded to, N x r (NULL: it is not wanted). */
+/* Sender: the message of z, and what z will be decoded to, N x r (NULL if not needed). */
 truestep_status truestep_mapl_boundary_encode(truestep_mapl_boundary* boundary, const truestep_values* z,
                                               int64_t tokens, void* message, float* decoded);
-/* Receiver: z, N x r, for decompress and decompress_backward. `version` is what that of the sender was
- * before it encoded: where this side's is another, the message is refused. NULL: it is not compared. */
+/* Receiver: z, N x r, for decompress and decompress_backward. `version` is that of the sender before it
+ * encoded: if this side's differs, the message is refused. NULL: it is not compared. */
 truestep_status truestep_mapl_boundary_decode(truestep_mapl_boundary* boundary, const void* message,
                                               int64_t bytes, const uint64_t* version, int64_t tokens,
                                               float* z);
-/* The same number where the micro-batches so far and all codebooks are the same: of a side, as below. */
+/* A side's version: the same number if the micro-batches so far and all codebooks are the same; `side`
+ * as below. */
 truestep_status truestep_mapl_boundary_version(const truestep_mapl_boundary* boundary, int32_t side,
                                                uint64_t* version);
 
-/* Backward. `step` is what truestep_mapl_boundary_steps said when the micro-batch went forward: what went
- * through another A is refused. Each adds this side's part of the gradient of A to the step's, and the
- * gradient of E to anchor_gradient, V x r, token after token; NULL: it is not wanted, or there is none.
+/* Backward. `step` is the value of truestep_mapl_boundary_steps at the forward pass; micro-batches that
+ * went through another A are refused. Each call adds this side's part of the gradient of A to the
+ * step's, and the gradient of E to anchor_gradient, V x r, token after token; NULL if it is not needed,
+ * or without anchors.
  *
  * Receiver: dz := g A of g = dL/dxhat. */
 truestep_status truestep_mapl_boundary_decompress_backward(truestep_mapl_boundary* boundary, int64_t step,
@@ -545,14 +550,14 @@ truestep_status truestep_mapl_boundary_compress_backward(truestep_mapl_boundary*
 /* D x r, valid until the next call. */
 truestep_status truestep_mapl_boundary_part(const truestep_mapl_boundary* boundary, int32_t side,
                                             truestep_values* part);
-/* Sender: a step of SPEL, 0 <= rate < 0.52, with its own part and the receiver's: NULL where this handle
- * has been both sides. *stepped (or NULL) is 0 where the gradient, or what it makes, is not finite: then A
- * and m are what they were, and the step counts all the same. */
+/* Sender: a step of SPEL, 0 <= rate < 0.52, with its own part and the receiver's: NULL if this handle
+ * has been both sides. *stepped (or NULL) is 0 if the gradient, or its result, is not finite: then A
+ * and m are unchanged, and the step still counts. */
 truestep_status truestep_mapl_boundary_step(truestep_mapl_boundary* boundary, double rate,
                                             const truestep_values* receivers_part, int32_t* stepped);
-/* Sender of a pipeline that stands several times beside itself: the same by a gradient of A that has been
- * made of all replicas', D x r. Theirs are the sender's part + the receiver's; the mean is
- * (((g_0 + g_1) + g_2) + ...) / P, in fp32. All replicas step by the same bits. */
+/* Sender in one of several replicas of a pipeline: the same with a gradient of A from all replicas, D x
+ * r. A replica's gradient is the sender's part + the receiver's; the mean is (((g_0 + g_1) + g_2) +
+ * ...) / P, in fp32. All replicas step by the same bits. */
 truestep_status truestep_mapl_boundary_step_by(truestep_mapl_boundary* boundary, double rate,
                                                const truestep_values* gradient, int32_t* stepped);
 /* Receiver: the step ends with the sender's A. */

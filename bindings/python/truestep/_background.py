@@ -8,8 +8,9 @@ from ._errors import Error
 
 
 class Background:
-    """Does what it is given, in order, in a thread of its own. What waits holds at most `budget` bytes: whoever gives more waits,
-    and nothing is dropped. The first failure is raised by the next put() or by close()."""
+    """Does its tasks, in order, in its own thread. Waiting tasks hold at most `budget` bytes; a caller
+    that adds more waits, and nothing is dropped. The first failure is raised by the next put() or by
+    close()."""
 
     def __init__(self, budget: int) -> None:
         self._budget, self._waiting, self._closed = budget, 0, False
@@ -20,7 +21,8 @@ class Background:
         self._thread.start()
 
     def put(self, size: int, work: Callable[[], None]) -> None:
-        """`size`: the bytes that it holds until it is done. More than the budget goes alone."""
+        """`size`: the bytes that the task holds until it is done. A task larger than the budget waits
+        until it is alone."""
         with self._changed:
             if self._closed:
                 raise Error("the recorder has been closed; make a new one")
@@ -31,7 +33,7 @@ class Background:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Waits until all is done."""
+        """Waits until all tasks are done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -18,7 +18,8 @@ _workers: dict[str, Iterator[int]] = {}
 
 
 class _Ranks:
-    """Those of a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how long a rank waits for another."""
+    """The ranks of a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how
+    long a rank waits for another."""
 
     def __init__(self, group: Any = None) -> None:
         self._group = cast(Any, group if group is not None else dist.group.WORLD)
@@ -37,13 +38,13 @@ class _Ranks:
 
 
 def _name_of(group: Any) -> str:
-    """The same on all ranks."""
+    """The group's name, the same on all ranks."""
     named: Any = dist.distributed_c10d
     return str(group.group_name if hasattr(group, "group_name") else named._pg_names[group])
 
 
 class ProcessGroup(_Ranks, Communicator):
-    """Every exchange as messages that have its number."""
+    """Exchanges as messages between pairs of ranks; each message carries its exchange's number."""
 
     def __init__(self, group: Any = None) -> None:
         super().__init__(group)
@@ -77,12 +78,13 @@ class ProcessGroup(_Ranks, Communicator):
         return wait
 
     def _others(self) -> list[int]:
-        """Each rank begins with the one after it, so that not all talk to one at once."""
+        """The other ranks. Each rank begins with the one after it, so that not all talk to the same one."""
         return [(self.rank + turn) % self.size for turn in range(1, self.size)]
 
 
 class ProcessGroupPeers(_Ranks, Peers):
-    """Messages alone, and no collective of the group: whoever meets nobody talks to nobody."""
+    """Sends messages only, and never uses a collective of the group, so ranks that do not meet do not
+    talk."""
 
     def __init__(self, group: Any = None) -> None:
         super().__init__(group)
@@ -104,7 +106,7 @@ class ProcessGroupPeers(_Ranks, Peers):
 
 
 def _nothing() -> None:
-    """Nobody waits for nothing."""
+    """A wait that returns at once."""
 
 
 def _waits(peer: int, work: Any) -> Wait:
@@ -116,8 +118,9 @@ def _waits(peer: int, work: Any) -> Wait:
 
 
 def _first_error_of(works: list[tuple[int, Any]]) -> BaseException | None:
-    """Waits for all, also after one has failed: the memory is libtruestep's again afterwards, and no message may still write to it. The
-    backend names an address at most, so the error names the rank that the message was from or to."""
+    """Waits for all messages, even after one has failed: libtruestep then takes the memory back, and no
+    message may still write to it. The backend names an address at most, so the error names the rank of the
+    message."""
     first: BaseException | None = None
     for rank, work in works:
         try:

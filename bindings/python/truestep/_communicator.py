@@ -1,4 +1,4 @@
-"""How ranks exchange data: a communicator to write in Python, and ranks that are threads."""
+"""How ranks exchange data: a communicator to implement in Python, and ranks that are threads."""
 
 import ctypes
 import math
@@ -26,7 +26,7 @@ def bytes_at(pointer: int | None, size: int) -> Bytes:
 
 
 def _parts(pointer: int | None, sizes: list[int]) -> list[Bytes]:
-    """The parts that stand one after the other from there on."""
+    """Consecutive parts of these sizes."""
     parts, at = [], pointer or 0
     for size in sizes:
         parts.append(bytes_at(at, size))
@@ -35,7 +35,8 @@ def _parts(pointer: int | None, sizes: list[int]) -> list[Bytes]:
 
 
 class Native:
-    """A communicator's handle, and the Python object that must live as long. `failure`: what its callbacks raised."""
+    """A communicator's handle, and the Python object that must live as long. `failure`: the exception that
+    its callbacks raised."""
 
     def __init__(self, handle: _library.Handle, owner: object = None) -> None:
         self.handle, self.owner = handle, owner
@@ -43,20 +44,21 @@ class Native:
 
 
 class Communicator(ABC):
-    """Ranks that exchange bytes over whatever is there; truestep.h has the rules (truestep_exchanges). All ranks start the same
-    exchanges in the same order, and several are under way at once. A start returns at once, with a function that waits; the
-    buffers belong to the exchange until then."""
+    """Ranks that exchange bytes by any means; truestep.h has the rules (truestep_exchanges). All ranks
+    start the same exchanges in the same order, and several may be under way at once. A start returns at
+    once, with a function that waits; the buffers belong to the exchange until then."""
 
     rank: int
     size: int
 
     @abstractmethod
     def start_all_to_all(self, traffic: int, send: list[Bytes], receive: list[Bytes]) -> Wait:
-        """send[r] goes to rank r, receive[r] comes from it. Some are empty, on both sides alike."""
+        """Sends send[r] to rank r and receives receive[r] from it. Some are empty, on both sides alike."""
 
     @abstractmethod
     def start_all_gather(self, traffic: int, send: Bytes, receive: list[Bytes]) -> Wait:
-        """send goes to all ranks, receive[r] comes from rank r. send may be the very place of receive[rank]."""
+        """Sends send to all ranks and receives receive[r] from rank r. send may be the same memory as
+        receive[rank]."""
 
     def _native(self) -> Native:
         bridge = _Bridge(self)
@@ -67,7 +69,8 @@ class Communicator(ABC):
 
 
 class Calls:
-    """Functions in Python that libtruestep calls. No exception crosses: it is kept, and raised as the cause."""
+    """Python functions that libtruestep calls. Exceptions do not cross C: they are stored, and raised as
+    the cause."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, Wait] = {}
@@ -135,7 +138,8 @@ class _Bridge(Calls):
 
 
 class ThreadGroup:
-    """Ranks that are threads of this process: each takes communicator(rank), and makes, steps and closes its optimizer itself."""
+    """Ranks that are threads of this process. Each takes communicator(rank), and makes, steps and closes
+    its optimizer itself."""
 
     def __init__(self, size: int, timeout: float = 60.0) -> None:
         if not 0 < timeout <= _LONGEST:
@@ -144,16 +148,16 @@ class ThreadGroup:
         self._handle = _library.Handle("group", self.size, math.ceil(timeout * 1000))
 
     def communicator(self, rank: int) -> "ThreadCommunicator":
-        """Once for each rank."""
+        """A rank's communicator; once for each rank."""
         return ThreadCommunicator(self, rank)
 
     def peers(self, rank: int) -> "ThreadPeers":
-        """For a worker of GASLoC; once for each rank."""
+        """Peers for a worker of GASLoC; once for each rank."""
         return ThreadPeers(self, rank)
 
 
 class _Place:
-    """A rank's place in a ThreadGroup; it serves once."""
+    """A rank's place in a ThreadGroup, to be used once."""
 
     kind: str
 
@@ -169,19 +173,19 @@ class _Place:
 
 
 class ThreadCommunicator(_Place):
-    """For one optimizer."""
+    """A place for one optimizer."""
 
     kind = "communicator"
 
 
 class ThreadPeers(_Place):
-    """For one worker of GASLoC."""
+    """A place for one worker of GASLoC."""
 
     kind = "peers"
 
 
 def native_of(place: Any, kind: str) -> Native | None:
-    """What libtruestep takes for a place among ranks; None: it is the only one."""
+    """The object that libtruestep takes for a place among ranks; None for a single rank."""
     if place is None:
         return None
     native: Native = place._native()

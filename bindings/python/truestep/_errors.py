@@ -1,4 +1,4 @@
-"""What a call of libtruestep can end with, as exceptions."""
+"""The errors of libtruestep's calls, as exceptions."""
 
 
 class Error(Exception):

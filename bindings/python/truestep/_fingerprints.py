@@ -1,4 +1,4 @@
-"""Fingerprints of what an optimizer of PyTorch does, written while it trains."""
+"""Fingerprints of a PyTorch optimizer's results, written while it trains."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ _NATIVE = ("parameters", "first_moment", "residual", "mask")
 
 
 def _shifted(x: torch.Tensor, by: int) -> torch.Tensor:
-    """To the right, with zeros: PyTorch's words have a sign."""
+    """Shifts to the right and fills with zeros, since PyTorch's integers are signed."""
     return (x >> by) & ((1 << (64 - by)) - 1)
 
 
@@ -32,7 +32,7 @@ def _mix64(x: torch.Tensor) -> torch.Tensor:
 
 
 def _on_its_device(values: torch.Tensor, begin: int) -> int:
-    """H in PyTorch's own operations: eight bytes come back from a device, and nothing else is copied."""
+    """H in PyTorch's own operations. Only eight bytes come back from a device; nothing else is copied."""
     total = 0
     for first in range(0, values.numel(), _PIECE):
         piece = values[first:first + _PIECE].to(torch.float32).view(torch.int32).to(torch.int64) & 0xFFFFFFFF
@@ -114,14 +114,14 @@ class Fingerprints:
         self._unhook = around_steps(optimizer, *hooks)
 
     def close(self) -> None:
-        """Writes no more."""
+        """Stops writing."""
         self._unhook()
         if self._file is not None:
             self._file.close()
         self._file = None
 
     def _fail(self, error: Exception) -> None:
-        """With on_error="warn"."""
+        """Ends the recording with a warning (on_error="warn")."""
         if self._file is not None:
             self._file.close()
         self._file = None
@@ -135,7 +135,7 @@ class Fingerprints:
         self.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        """A line at once, so that what is there is whole but for the last."""
+        """Writes a line at once, so that the file is complete except for the last."""
         file = self._file
         if file is None:
             return
@@ -173,6 +173,6 @@ class Fingerprints:
         self._write(line)
 
     def _digits(self, tensors: Sequence[torch.Tensor | None]) -> str:
-        """None is zeros, whose fingerprint is not that of nothing."""
+        """Digits of a fingerprint. None means zeros, whose fingerprint is not that of an empty vector."""
         return "".join(f"{fingerprint(torch.zeros(p.numel()) if tensor is None else tensor, begin):016x}"
                        for tensor, begin, (_, p) in zip(tensors, self._begins, self._entries))

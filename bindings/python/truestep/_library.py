@@ -36,7 +36,7 @@ START_MESSAGE = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_uint64, c_void_
 
 
 class Exchanges(ctypes.Structure):
-    """truestep_exchanges. No reduce-scatter and no progress are given from here."""
+    """truestep_exchanges. Python provides neither reduce-scatter nor progress."""
 
     _fields_ = [("struct_size", c_size_t), ("self", c_void_p), ("rank", c_int32), ("size", c_int32),
                 ("all_to_all", START_ALL_TO_ALL), ("all_gather", START_ALL_GATHER), ("reduce_scatter", c_void_p),
@@ -209,7 +209,7 @@ for _name, (_result, _arguments) in _OTHERS.items():
 
 
 def call(name: str, *arguments: object) -> None:
-    """Calls truestep_<name> and raises what it ends with."""
+    """Calls truestep_<name> and raises the error that it returns."""
     status = getattr(_library, f"truestep_{name}")(*arguments)
     if status != 0:
         raise BY_STATUS.get(status, InternalError)(_library.truestep_last_error().decode(errors="replace"))
@@ -221,17 +221,17 @@ def ask(name: str, *arguments: object) -> int:
 
 
 def words(name: str, *arguments: object) -> str:
-    """What a truestep_<name> that gives text says."""
+    """The text that a truestep_<name> returns."""
     return str(getattr(_library, f"truestep_{name}")(*arguments), errors="replace")
 
 
 def set_error(line: str) -> None:
-    """What truestep_last_error says of a callback that fails."""
+    """Sets the text of truestep_last_error for a callback that fails."""
     _library.truestep_set_error(line.encode(errors="replace"))
 
 
 def text(value: object, what: str) -> bytes:
-    """As C wants it."""
+    """Text in the form that C needs."""
     try:
         encoded = os.fsencode(value) if isinstance(value, (str, os.PathLike)) else None
     except UnicodeEncodeError:  # halves of letters
@@ -242,14 +242,14 @@ def text(value: object, what: str) -> bytes:
 
 
 def texts(values: Sequence[object], what: str) -> tuple[Any, int]:
-    """Several, as a pointer and a count."""
+    """Several texts, as a pointer and a count."""
     if not isinstance(values, Sequence):
         raise Error(f"{what} is {values!r}; give a name, or a list of names")
     return (c_char_p * len(values))(*(text(value, what) for value in values)), len(values)
 
 
 def whole(value: Any, what: str, bits: int = 32) -> int:
-    """As C can hold it: ctypes cuts off what is too much, and says nothing."""
+    """An integer that C can hold: ctypes would silently cut off higher bits."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -260,7 +260,7 @@ def whole(value: Any, what: str, bits: int = 32) -> int:
 
 
 class Handle:
-    """What some truestep_<kind>_create gave. It goes with the last who knows it."""
+    """The result of some truestep_<kind>_create. It is destroyed with the last reference."""
 
     calls: object = None  # what libtruestep calls through this handle
 

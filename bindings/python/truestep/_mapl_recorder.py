@@ -1,4 +1,4 @@
-"""A recorder of traces of one boundary of MAPL: anybody's."""
+"""A recorder of traces of one boundary of MAPL, of any implementation."""
 
 import json
 import os
@@ -59,13 +59,13 @@ class Recorder:
         self._sizes: list[int] = []  # micro-batches of each step
 
     def micro_batch(self, ids: Any, **vectors: Any) -> None:
-        """One, in the order in which they went forward."""
+        """Records a micro-batch, in the order of the forward passes."""
         self._micro += 1
         self._ids.append(np.asarray(ids, np.float64).reshape(-1))
         self._keep(_OF_MICRO, {f"{name}.{self._micro}": values for name, values in vectors.items()})
 
     def of_message(self, message: Any, tokens: int) -> dict[str, Any]:
-        """The indices and codewords of a message as section 23.1 has it, without ids, for micro_batch."""
+        """The indices and codewords of a message without ids (section 23.1), for micro_batch."""
         data = np.frombuffer(bytes(message), np.uint8) if isinstance(message, (bytes, bytearray, memoryview)) else np.asarray(message, np.uint8)
         books = self._coded["groups"] * self._coded["rounds"]
         bits = (self._coded["codewords"] - 1).bit_length()
@@ -74,14 +74,14 @@ class Recorder:
         return {"indices": (each * 2.0 ** np.arange(bits)).sum(axis=1).astype(np.float32), "codewords": data[at:].copy().view(np.float32)}
 
     def step(self, rate: float, **vectors: Any) -> None:
-        """The micro-batches since the last one are a step."""
+        """Ends a step of the micro-batches since the last one."""
         self._keep(_OF_STEP, vectors)
         self._rates.append(_values.rate(rate))
         self._sizes.append(self._micro)
         self._micro = 0
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """All steps that have ended."""
+        """Writes all completed steps."""
         if not self._rates:
             raise Error(f"{os.fspath(path)}: not written: no step has ended; call step")
         tokens = {ids.size for ids in self._ids}
@@ -101,7 +101,7 @@ class Recorder:
 
 
 def _floats(values: Any) -> Any:
-    """A copy: what is recorded may change."""
+    """A copy, since the recorded values may change."""
     if hasattr(values, "detach"):
         values = _values.as_fp32(values, "Recorder").detach().cpu().numpy()
     if isinstance(values, np.ndarray) and values.dtype not in (np.float32, np.float16) and values.dtype.kind not in "biu":
@@ -127,8 +127,9 @@ def _write(path: str | os.PathLike[str], metadata: Mapping[str, str], tensors: M
 
 
 def _destination(path: str) -> str | None:
-    """The regular or new file at the end of all links, which is written beside its name and renamed; None for a device, a pipe or what is open as
-    /dev/fd/3, which a rename would replace: they are written in place (as storage/ has it)."""
+    """The regular or new file at the end of all links, to be written beside its name and renamed. None for
+    a device, a pipe or an open /dev/fd/3, which a rename would replace: these are written in place (as in
+    storage/)."""
     for _ in range(40):
         if os.path.realpath(os.path.dirname(path)).startswith("/proc/") or os.path.exists(path) and not os.path.isfile(path):
             return None

@@ -36,7 +36,8 @@ _S = TypeVar("_S", bound="Stepper")
 
 
 def _leave_all() -> None:
-    """Before the interpreter ends, and with it what carries messages. One that fails keeps no other from leaving."""
+    """Runs before the interpreter ends, and with it the transport of messages. A failure of one optimizer
+    must not stop the others from leaving."""
     with ExitStack() as leaving:
         for stepper in list(_open):
             leaving.callback(stepper._leave)
@@ -46,7 +47,8 @@ atexit.register(_leave_all)
 
 
 class Stepper:
-    """What steps on this rank through a handle of libtruestep until it is closed, at a place among ranks (None: there is no other)."""
+    """An object that steps on this rank through a handle of libtruestep until it is closed; its place
+    among ranks is None for a single rank."""
 
     _kind: str  # of the handle
     _called: str  # in messages
@@ -64,7 +66,7 @@ class Stepper:
         _open.add(self)
 
     def _leave(self) -> None:
-        """Of what a process does that ends, so that no other waits for it. (Threads end together.)"""
+        """Leaves when the process ends, so that no other rank waits for it. (Threads end together.)"""
 
     def close(self) -> None:
         """Takes no further part. A ThreadGroup's rank closes in its own thread."""
@@ -112,7 +114,8 @@ class Optimizer(Stepper):
 
     @contextmanager
     def or_refuse(self, bucket: bool = False) -> Iterator[None]:
-        """Around what makes a step ready, or a bucket of it: if it fails here, the step ends on all ranks, which would wait for this one."""
+        """Wraps the preparation of a step, or a bucket of it: if that fails here, the step ends on all
+        ranks, which would otherwise wait for this one."""
         try:
             yield
         except Exception:
@@ -128,30 +131,32 @@ class Optimizer(Stepper):
 
     @property
     def gradient(self) -> Floats:
-        """Room for a gradient that step_using_up() may write into: memory of the optimizer's own, zeros at first. To be written to until that
-        step, and afterwards no more: ask for it again, for it may be elsewhere, and write all of it."""
+        """Memory of the optimizer for a gradient that step_using_up() may write into, initially zeros.
+        Write to it only until that step; then get it again, since it may have moved, and write all of it."""
         room = _library.Values()
         self._call("gradient", ctypes.byref(room))
         return _values.look(self._open_handle, room)
 
     def step_using_up(self, gradient: Any, learning_rate: float) -> None:
-        """step() with a gradient that may be written into, which it then need not read twice (section 20): the same bits. What stands in its
-        place in `gradient`, the property, is not copied; other pieces, which stand elsewhere, are copied there. All ranks step this way, or
-        none."""
+        """step() with a gradient that it may write into, and therefore need not read twice (section 20):
+        the same bits. Values that are in place in the property `gradient` are not copied; other pieces
+        are. All ranks step this way, or none."""
         with self.or_refuse():
             given, count = _values.pieces(gradient, "gradient")
             rate = _values.rate(learning_rate)
         self._call("step_using_up", given, count, rate)
 
     def accumulate(self, gradient: Any) -> None:
-        """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
+        """Adds a micro-batch (section 20): all accumulated gradients, in this order, and that of step()
+        are added, in fp32. It does not talk to other ranks."""
         given, count = _values.pieces(gradient, "gradient")
         self._call("accumulate", given, count)
 
     def bucket(self, tensors: Sequence[int], values: Any) -> None:
-        """Buckets of the last part: the values of these tensors of the problem, counted from 0, one after the other in this order. They are
-        copied, and their exchange goes on while the next gradients are made. All ranks give the same buckets in the same order, every
-        tensor once, and then step_of_parts()."""
+        """Exchanges buckets of the last part: the values of these tensors of the problem, counted from 0,
+        one after the other in this order. They are copied, and their exchange runs while the next
+        gradients are made. All ranks give the same buckets in the same order, every tensor once, and then
+        call step_of_parts()."""
         with self.or_refuse(bucket=True):
             numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
             if any(number < 0 for number in numbers):
@@ -160,18 +165,18 @@ class Optimizer(Stepper):
         self._call("bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
 
     def step_of_parts(self, learning_rate: float) -> None:
-        """The step whose gradient is what has been accumulated, and the buckets where there are any; as step() otherwise. A step that
-        raises has forgotten its parts."""
+        """A step with the accumulated gradient, and the buckets if there are any; otherwise like step(). A
+        step that raises has forgotten its parts."""
         with self.or_refuse():
             rate = _values.rate(learning_rate)
         self._call("step_of_parts", rate)
 
     def forget_parts(self) -> None:
-        """Gives up what has been given since the last step. On all ranks, where there are buckets."""
+        """Drops the parts that were given since the last step. With buckets, on all ranks."""
         self._call("forget_parts")
 
     def progress(self) -> None:
-        """Lets the coming mask move on, for whoever computes for long between two steps."""
+        """Advances the exchange of the coming mask; call it during long computations between two steps."""
         self._call("progress")
 
     @property
@@ -180,7 +185,8 @@ class Optimizer(Stepper):
 
     @property
     def parameters(self) -> Floats:
-        """The parameters themselves, not a copy. Whoever writes to them does the same on all ranks, between two steps."""
+        """The parameters themselves, not a copy. A program that writes to them must do the same on all
+        ranks, between two steps."""
         return _values.look(self._open_handle, self._view(_library.PARAMETERS))
 
     @property
@@ -189,17 +195,17 @@ class Optimizer(Stepper):
 
     @property
     def residual(self) -> Floats:
-        """This rank's own."""
+        """This rank's own residual."""
         return _values.look(self._open_handle, self._view(_library.RESIDUAL)).copy()
 
     @property
     def mask(self) -> Mask:
-        """Of the last step, a bool a coordinate."""
+        """The mask of the last step, a bool a coordinate."""
         return _values.copy_mask(self._view(_library.MASK), self.problem.size)
 
     @property
     def next_mask(self) -> Mask:
-        """Waits for it: to be asked for on all ranks."""
+        """The next mask; waits for it, so call it on all ranks."""
         return _values.copy_mask(self._view(_library.NEXT_MASK), self.problem.size)
 
     @property
@@ -211,15 +217,16 @@ class Optimizer(Stepper):
 
     @property
     def exponent(self) -> int:
-        """Of a payload of e5m2, for restore(): the greatest exponent of what this rank sent in the last step, before it was rounded; of a step
-        in which all of it was below 2^-126, E of the step less 256."""
+        """For a payload of e5m2 and restore(): the greatest exponent of what this rank sent in the last
+        step, before it was rounded; if all of it was below 2^-126, the step's E less 256."""
         value = ctypes.c_int32()
         self._call("exponent", ctypes.byref(value))
         return value.value
 
     def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any,
                 exponent: int = -126) -> None:
-        """Goes on from a state that was looked at. On all ranks, each with its own residual, and exponent where the payload is e5m2."""
+        """Continues from a stored state. On all ranks, each with its own residual, and exponent if the
+        payload is e5m2."""
         (mask_bits, kept), (next_bits, next_kept) = (
             _values.bits(values, name, self.problem.size) for name, values in (("mask", mask), ("next_mask", next_mask)))
         state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
@@ -229,7 +236,8 @@ class Optimizer(Stepper):
         del kept, next_kept
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """A checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all ranks."""
+        """Saves a checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all
+        ranks."""
         self._call("save", _library.text(folder, "folder"))
 
     def load(self, checkpoint: str | os.PathLike[str]) -> None:
@@ -237,8 +245,8 @@ class Optimizer(Stepper):
         self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
-        """Takes part in what is on its way, and ends; arrays of `parameters` stay as they are. A ThreadGroup's rank closes in its
-        own thread."""
+        """Completes exchanges under way, and ends; arrays of `parameters` stay as they are. A
+        ThreadGroup's rank closes in its own thread."""
         _open.discard(self)  # whatever follows, it takes part once
         if self._handle is not None:
             self._take_part()
@@ -250,7 +258,7 @@ class Optimizer(Stepper):
             self._take_part()
 
     def _take_part(self) -> None:
-        """In what is on its way: buckets of a step that nobody takes, and the next mask."""
+        """Takes part in exchanges under way: buckets of an abandoned step, and the next mask."""
         try:
             self.forget_parts()
             self._view(_library.NEXT_MASK)
@@ -264,7 +272,8 @@ class Optimizer(Stepper):
 
 
 class cause_of:
-    """What a communicator in Python raised is the cause of what the call ends with; an interrupt stays one."""
+    """Sets an exception of a Python communicator as the cause of the call's error; an interrupt stays an
+    interrupt."""
 
     def __init__(self, native: Any) -> None:
         self._native = native

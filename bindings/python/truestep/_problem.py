@@ -1,4 +1,4 @@
-"""What is being trained."""
+"""The model and the settings of a training."""
 
 import ctypes
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,8 @@ from ._errors import Error
 
 
 class Tensor(NamedTuple):
-    """A tensor of the model; always_dense: all of it is synchronized at every step (norms, biases). param_group: whose learning rate and
-    weight decay it has."""
+    """A tensor of the model. always_dense: all of it is synchronized at every step (norms, biases).
+    param_group: the group with its learning rate and weight decay."""
 
     name: str
     size: int
@@ -23,7 +23,8 @@ Entry = Tensor | tuple[str, int] | tuple[str, int, bool] | tuple[str, Any] | Map
 
 
 def tensors_of(entries: Iterable[Entry]) -> list[Tensor]:
-    """Of a parameter its size, always dense with fewer than two dimensions, as truestep.torch.Scape has it."""
+    """Tensors with their sizes; a parameter with fewer than two dimensions is always dense, as in
+    truestep.torch.Scape."""
     def tensor(name: str, size: Any, *more: Any) -> Tensor:
         if callable(getattr(size, "numel", None)):
             return Tensor(name, size.numel(), *(more or (size.dim() < 2,)))
@@ -63,7 +64,7 @@ def _word(key: str, value: object) -> str:
 
 
 def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str, Any]) -> _library.Handle:
-    """Of some truestep_<kind>_create that takes a model, a number of workers and settings."""
+    """Calls some truestep_<kind>_create that takes a model, a number of workers and settings."""
     if any(tensor.param_group for tensor in tensors):
         settings = settings | {"param_groups": [tensor.param_group for tensor in tensors]}
     entries = (_library.TensorEntry * len(tensors))(
@@ -73,7 +74,7 @@ def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str
 
 
 def settings_text(settings: dict[str, Any]) -> bytes:
-    """As truestep.h wants them."""
+    """Settings in the form of truestep.h."""
     return _library.text(" ".join(f"{key}={_word(key, value)}" for key, value in settings.items()), "settings")
 
 

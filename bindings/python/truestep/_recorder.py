@@ -59,7 +59,7 @@ class Recorder:
 
     @property
     def held(self) -> list[tuple[int, int]]:
-        """The stretches of the model's vectors, begin and end, that are recorded."""
+        """The recorded stretches of the model's vectors, as begin and end."""
         count = ctypes.c_size_t()
         _library.call("recorder_held", self._handle.pointer, None, 0, ctypes.byref(count))
         ends = (ctypes.c_int64 * (2 * count.value))()
@@ -83,9 +83,9 @@ class Recorder:
                 self.add(name, rank, array)
 
     def begin(self, learning_rate: float | Sequence[float], norm: float | None = None, exponent: int | None = None) -> None:
-        """A step begins; add() gives what is in it. ``norm``: of the whole mean gradient before clipping, for a sample of a run that is
-        clipped. ``exponent``: E of a payload of e5m2, that the step was scaled by (section 21), for a part of a run; of a whole one it
-        is verified, too."""
+        """Begins a step; add() gives its vectors. ``norm``: of the whole mean gradient before clipping,
+        for a sample of a clipped run. ``exponent``: E of a payload of e5m2, the scale of the step (section
+        21), for a part of a run; in a whole run it is verified, too."""
         several = isinstance(learning_rate, Sequence) and not isinstance(learning_rate, str)
         rates = [_values.rate(rate) for rate in (learning_rate if several else [learning_rate])]  # type: ignore[union-attr]
         groups = 1 + max(tensor.param_group for tensor in self.problem.tensors)
@@ -100,7 +100,7 @@ class Recorder:
             _library.call("recorder_exponent", self._handle.pointer, _library.whole(exponent, "exponent"))
 
     def add(self, name: str, rank: int, array: Any) -> None:
-        """One rank's vector of this step, in one array or in pieces."""
+        """Adds one rank's vector of this step, in one array or in pieces."""
         if "mask" in name:
             entry, kept = _values.bits(array, f"{name} of rank {rank}", self.problem.size, self._stretches)
             given, count = _values.pieces([entry], name)

@@ -1,4 +1,4 @@
-"""What optimizers over one flat vector have in common: a model's param groups as names, ranges and pieces."""
+"""What optimizers over one flat vector share: a model's param groups as names, ranges and pieces."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,7 +23,7 @@ def ranges(parameters: list[torch.Tensor]) -> list[tuple[int, int]]:
 
 
 def gradient(name: str, parameter: torch.Tensor) -> Any:
-    """As libtruestep takes it; where there is none, zeros."""
+    """The gradient in the form of libtruestep; zeros if there is none."""
     if parameter.grad is None:
         return _values.zeros(parameter.numel())
     _values.check_memory(parameter.grad, f"the gradient of {name}")
@@ -38,7 +38,7 @@ def learning_rate(groups: list[dict[str, Any]]) -> float:
 
 
 def settings(groups: list[dict[str, Any]], keys: tuple[str, ...], apart: str) -> dict[str, Any]:
-    """What all param groups have alike; lr and what schedulers keep stand beside it."""
+    """The settings that all param groups share; lr and schedulers' values are separate."""
     of_groups = [{key: tuple(group[key]) if isinstance(group[key], list) else group[key] for key in keys} for group in groups]
     for other in of_groups[1:]:
         if other != of_groups[0]:
@@ -55,18 +55,18 @@ def check_parameter(name: str, parameter: torch.Tensor, who: str) -> None:
 
 
 def memory(parameter: torch.Tensor) -> tuple[int, int]:
-    """Another one after what writes to it, but through .data."""
+    """Address and version of a tensor's memory: one changes with every write except through .data."""
     return parameter.data_ptr(), parameter._version
 
 
 def same_bits(parameter: torch.Tensor, master: torch.Tensor) -> bool:
-    """Is it its master, rounded where it is bf16?"""
+    """Whether a parameter equals its master, rounded if it is bf16."""
     bits = {torch.float32: torch.int32, torch.bfloat16: torch.int16}.get(parameter.dtype)
     return bits is not None and torch.equal(parameter.view(bits), master.to(parameter.dtype).view(bits))
 
 
 def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
-    """A copy of all in fp32; None is zeros."""
+    """One fp32 vector with a copy of all tensors; None is zeros."""
     parts = [torch.zeros(p.numel()) if t is None else _values.as_fp32(t, f"tensor {i} of the model").detach().cpu().reshape(-1)
              for i, (t, p) in enumerate(zip(tensors, parameters))]
     return torch.cat(parts).numpy().copy()
@@ -74,7 +74,7 @@ def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
 
 def parts_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], system: str, lacks: Callable[[dict[str, Any], torch.Tensor], bool],
              workers: int, rank: int) -> list[dict[str, Any]]:
-    """What each parameter has of this rank's state; `lacks`: it is no whole state of the system."""
+    """Each parameter's part of this rank's state. `lacks`: whether a part is incomplete."""
     parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
     for i, (part, parameter) in enumerate(zip(parts, parameters)):
         if part is None or lacks(part, parameter):
@@ -89,7 +89,8 @@ def parts_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], system:
 
 
 class FlatOptimizer(torch.optim.Optimizer):
-    """What steps a whole model as one vector, by libtruestep: its groups have one lr, which may change, and settings, which may not."""
+    """Steps a whole model as one vector through libtruestep. Its groups share one lr, which may change,
+    and settings, which may not."""
 
     _settings: tuple[str, ...]  # of a param group
     _apart: str  # what may differ between groups, beside lr
@@ -117,7 +118,7 @@ class FlatOptimizer(torch.optim.Optimizer):
         return settings(groups, self._settings, self._apart)
 
     def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
-        """What step() begins with."""
+        """The loss of the closure, with which step() begins."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -130,7 +131,7 @@ class FlatOptimizer(torch.optim.Optimizer):
         return [gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
 
     def _check_groups(self, groups: list[dict[str, Any]], *more: str) -> None:
-        """Those of a state_dict are this optimizer's, lr apart."""
+        """Checks that the groups of a state_dict are this optimizer's, lr apart."""
         missing = [key for group in groups for key in (*self._settings, "lr", *more, "params") if key not in group]
         if missing or not groups:
             raise Error(f"load_state_dict: its param groups have no {missing[0] if missing else 'entry'}, so they are another optimizer's; "
@@ -142,7 +143,7 @@ class FlatOptimizer(torch.optim.Optimizer):
             raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
 
     def _state_dict_of(self, state: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """As every optimizer's, with each parameter's state, which is kept flat otherwise."""
+        """A state_dict as of any optimizer, with each parameter's state, which is otherwise stored flat."""
         for parameter, held in zip(self._all, state):
             self.state[parameter] = held
         try:
@@ -152,7 +153,7 @@ class FlatOptimizer(torch.optim.Optimizer):
 
 
 def _named(group: dict[str, Any]) -> dict[str, Any]:
-    """Pairs of a name and a parameter, which PyTorch 2.6 and newer know, for those before."""
+    """Pairs of a name and a parameter, as PyTorch 2.6 and newer know them, for older versions."""
     params = group.get("params")
     if params is None or isinstance(params, (torch.Tensor, set)):
         return group

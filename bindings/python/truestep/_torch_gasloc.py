@@ -75,13 +75,13 @@ class GASLoC(flat_model.FlatOptimizer):
 
     @property
     def native(self) -> Worker:
-        """What steps: flat parameters and state to look at, checkpoints."""
+        """The underlying worker: flat parameters, state and checkpoints."""
         assert self._native is not None
         return self._native
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """An inner step of this rank, and the round that it ends."""
+        """An inner step of this rank, and the round if this step ends it."""
         loss = self._loss_of(closure)
         self._check_parameters()
         self.native.step(self._gradients(), flat_model.learning_rate(self.param_groups))
@@ -94,8 +94,8 @@ class GASLoC(flat_model.FlatOptimizer):
 
     @torch.no_grad()
     def round(self) -> Round:
-        """Drift, gossip with the neighbours of this round, momentum; with inner_steps=None whoever trains calls it. Waits for those
-        neighbours, and for nobody else."""
+        """Drift, gossip with the neighbours of this round, momentum; with inner_steps=None the training
+        loop calls it. It waits only for those neighbours."""
         self._check_parameters()
         for hook in self._before_round:
             hook(self)
@@ -107,7 +107,7 @@ class GASLoC(flat_model.FlatOptimizer):
         return went
 
     def register_round_hooks(self, before: Hook, after: Hook) -> Callable[[], None]:
-        """Called with this optimizer around each round. What is returned takes them away."""
+        """Hooks that are called with this optimizer around each round. The result removes them."""
         self._before_round.append(before)
         self._after_round.append(after)
 
@@ -117,7 +117,8 @@ class GASLoC(flat_model.FlatOptimizer):
         return remove
 
     def state_dict(self) -> dict[str, Any]:
-        """As every optimizer's, between two rounds. It is this rank's own, with its parameters in fp32: each rank saves its own."""
+        """A state_dict as of any optimizer, between two rounds. It is this rank's own, with its parameters
+        in fp32: each rank saves its own."""
         state = self.native.state
         counters = {"rounds": state.rounds, "inner_steps": state.inner_steps, "workers": self._problem.workers, "rank": self._rank}
         vectors = {name: torch.from_numpy(getattr(state, name)) for name in _VECTORS}
@@ -126,8 +127,8 @@ class GASLoC(flat_model.FlatOptimizer):
             for parameter, (begin, end) in zip(self._all, self._ranges))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What state_dict() gave on this rank, of the same model and number of ranks; it writes the model's parameters, too. To be
-        called on all ranks. What is refused changes nothing."""
+        """Restores the state_dict() of this rank, of the same model and number of ranks; it writes the
+        model's parameters, too. Call it on all ranks. A refused state changes nothing."""
         self._check_groups(state_dict.get("param_groups", []))
         self.native.restore(_state_of(state_dict, self._all, self._problem.workers, self._rank))
         self._taken = 0
@@ -147,8 +148,8 @@ class GASLoC(flat_model.FlatOptimizer):
 
     @torch.no_grad()
     def _write_parameters(self) -> None:
-        """They are x, or theta between rounds: fp32 ones in the worker's memory, which is another one for each of the two, bf16 ones
-        rounded to nearest even."""
+        """Writes x, or theta between rounds: fp32 parameters become views of the worker's memory for it,
+        bf16 ones are rounded to nearest even."""
         for parameter, master in zip(self._all, self._masters()):
             if parameter.dtype != torch.float32:
                 parameter.copy_(master)
@@ -158,8 +159,9 @@ class GASLoC(flat_model.FlatOptimizer):
 
     @torch.no_grad()
     def _check_parameters(self) -> None:
-        """What writes to a bf16 parameter does not reach the worker, and the step would undo it: where PyTorch has counted a write, the
-        values are looked at. What writes to an fp32 one does, and moments and momentum are those of other parameters then."""
+        """Checks for writes to bf16 parameters, which the worker would not see and the step would undo: if
+        PyTorch has counted a write, the values are compared. A write to an fp32 parameter reaches the
+        worker, but its moments and momentum no longer fit."""
         if self._written == [flat_model.memory(parameter) for parameter in self._all]:
             return
         for name, parameter, master, written in zip(self._names, self._all, self._masters(), self._written):
@@ -173,7 +175,7 @@ class GASLoC(flat_model.FlatOptimizer):
 
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> State:
-    """A whole rank's state, from what each parameter has of it."""
+    """A rank's whole state, from each parameter's part of it."""
     def lacks(part: dict[str, Any], parameter: torch.Tensor) -> bool:
         wrong = any(part[name].numel() != parameter.numel() for name in _VECTORS if name in part)
         return wrong or not {"rounds", "parameters", "before", "workers", "rank"} <= set(part)

@@ -17,7 +17,7 @@ from ._values import Floats
 
 @dataclass
 class _Round:
-    """One rank's."""
+    """One rank's round."""
 
     learning_rates: list[float] = field(default_factory=list)
     gradients: list[Floats] = field(default_factory=list)
@@ -56,13 +56,14 @@ class RoundRecorder:
                         "begin before the first step")
 
     def _begin(self) -> None:
-        """Once, with the state of this moment: it may have been loaded since the recorder was made."""
+        """Runs once, with the present state, which may have been loaded after the recorder was made."""
         if self._start is None:
             self._check_is_new(self._optimizer)
             self._start = self._seen()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was recorded, on rank 0, and records no more. To be called on all ranks, after as many rounds on each."""
+        """Writes the recording, on rank 0, and ends it. Call it on all ranks, after as many rounds on
+        each."""
         for remove in self._removals:
             remove()
         group, everyone = self._optimizer.process_group, [self._rounds]

@@ -1,4 +1,4 @@
-"""What is called around each step of an optimizer."""
+"""Hooks around each step of an optimizer."""
 
 import types
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def checked_on_error(on_error: str, who: str) -> str:
 
 
 def until_failure(fail: Callable[[Exception], None], *hooks: Hook) -> list[Hook]:
-    """The first thing that goes wrong in one of them goes to `fail`; steps go on without them. They stay where they are, as PyTorch iterates
-    over its hooks while it calls them."""
+    """Passes the first error of a hook to `fail`; later steps skip the hooks. They stay registered, since
+    PyTorch iterates over its hooks while it calls them."""
     going = [True]
 
     def guarded(hook: Hook) -> Hook:
@@ -35,7 +35,8 @@ def until_failure(fail: Callable[[Exception], None], *hooks: Hook) -> list[Hook]
 
 
 def _or_refuse(native: Any, before: Hook) -> Hook:
-    """Of a truestep.torch.Scape: what this rank's hook raises before the step ends it on all ranks, which would wait for this one."""
+    """For a truestep.torch.Scape: an error of this rank's hook before the step ends the step on all ranks,
+    which would otherwise wait for this one."""
     def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         with native.or_refuse():
             before(optimizer, arguments, options)
@@ -43,7 +44,8 @@ def _or_refuse(native: Any, before: Hook) -> Hook:
 
 
 def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None]:
-    """PyTorch 2's hooks; for those before, `step` itself is taken the place of, in this optimizer alone. What is returned takes them away."""
+    """Uses PyTorch 2's hooks; older versions get a replacement of `step`, in this optimizer alone. The
+    result removes them."""
     native = getattr(optimizer, "native", None)
     if hasattr(native, "or_refuse"):
         before = _or_refuse(native, before)
@@ -71,8 +73,9 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
 
 
 def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> list[Any]:
-    """Each parameter's after a step; None where it has none yet. A name that none of them has is a slip, and where no parameter with a gradient
-    has any state, that is elsewhere (ZeroRedundancyOptimizer, wrappers): either way zeros would be taken for a result."""
+    """Each parameter's state after a step; None if it has none yet. A name that no parameter has is an
+    error. So is a state that no parameter with a gradient has, since it is elsewhere
+    (ZeroRedundancyOptimizer, wrappers). Otherwise zeros would be recorded as a result."""
     kind, wraps = type(optimizer).__name__, isinstance(getattr(optimizer, "optim", None), torch.optim.Optimizer)
     states = [{} if wraps else optimizer.state.get(p, {}) for p in parameters]  # after it was loaded, a wrapper's own is a stale copy
     if not any(name in state for state in states):

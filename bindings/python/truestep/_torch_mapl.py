@@ -21,13 +21,13 @@ _once: Any = once_differentiable
 
 
 def _remember(ctx: Any, native: mapl.Boundary, values: Any, ids: torch.Tensor) -> None:
-    """What the gradient wants again."""
+    """Stores what the backward pass needs."""
     ctx.native, ctx.step = native, native.steps
     ctx.save_for_backward(values, ids)
 
 
 def _anchor_gradient(ctx: Any) -> torch.Tensor | None:
-    """Where it is added, if anybody wants it."""
+    """The vector to which the anchor's gradient is added, if it is needed."""
     return torch.zeros(ctx.native.vocabulary, ctx.native.rank) if ctx.needs_input_grad[1] else None
 
 
@@ -46,7 +46,7 @@ def _receiver_backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
 
 
 class _Send(torch.autograd.Function):
-    """Z of X and of the sender's anchor."""
+    """Computes Z from X and the sender's anchor."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, anchor: torch.Tensor | None, _always: torch.Tensor, ids: torch.Tensor,
@@ -59,7 +59,7 @@ class _Send(torch.autograd.Function):
 
 
 class _Receive(torch.autograd.Function):
-    """Xhat of Z and of the receiver's anchor."""
+    """Computes Xhat from Z and the receiver's anchor."""
 
     @staticmethod
     def forward(ctx: Any, z: torch.Tensor, anchor: torch.Tensor | None, _always: torch.Tensor, ids: torch.Tensor,
@@ -72,7 +72,7 @@ class _Receive(torch.autograd.Function):
 
 
 class _Encode(torch.autograd.Function):
-    """Z as it will be decoded. Its gradient goes straight through."""
+    """Replaces Z by what it will be decoded to. Its gradient passes straight through."""
 
     @staticmethod
     def forward(_ctx: Any, z: torch.Tensor, boundary: "Boundary") -> torch.Tensor:
@@ -132,7 +132,7 @@ class Boundary(torch.nn.Module):
         self._always = torch.zeros(0, requires_grad=True)
 
     def send(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """z, (..., rank), for the stage behind."""
+        """z, (..., rank), for the next stage."""
         flat = self._flat(x, ids, "sender", self.native.width)
         z = self._through(_Send, flat, ids, "sender", self.native.rank)
         if self.native.codewords:
@@ -142,17 +142,18 @@ class Boundary(torch.nn.Module):
         return z
 
     def message_bytes(self, tokens: int) -> int:
-        """Of the message of so many tokens, where there are codewords."""
+        """The bytes of a message of so many tokens, with codewords."""
         return self.native.message_bytes(tokens)
 
     def decode(self, message: torch.Tensor, ids: torch.Tensor, *, version: int | None = None) -> torch.Tensor:
-        """z, (..., rank), of the message that the stage before has sent; it requires grad, and z.grad is what travels back. version: what
-        native.version("sender") was there before it was sent; where it is another here, the message is refused."""
+        """z, (..., rank), from the message of the stage before; it requires grad, and z.grad travels back.
+        version: native.version("sender") there before the message was encoded; if it differs here, the
+        message is refused."""
         z = torch.from_numpy(self.native.decode(message, ids.numel(), version=version))
         return z.reshape(*ids.shape, self.native.rank).requires_grad_(torch.is_grad_enabled())
 
     def receive(self, z: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """xhat, (..., width), of what the stage before has sent."""
+        """xhat, (..., width), from the z of the stage before."""
         if torch.is_grad_enabled() and not z.requires_grad:
             raise Error("receive: z does not require grad, so there would be no z.grad to send back; z.requires_grad_() before, or receive "
                         "under torch.no_grad()")
@@ -197,7 +198,7 @@ class Boundary(torch.nn.Module):
 
     @property
     def subspace(self) -> torch.Tensor:
-        """A. A copy."""
+        """A copy of A."""
         return torch.from_numpy(self.native.subspace)
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -222,7 +223,7 @@ class Boundary(torch.nn.Module):
         return table
 
     def _flat(self, values: torch.Tensor, ids: torch.Tensor, side: str, columns: int) -> torch.Tensor:
-        """A token a row, in a node of its own: its gradient is that of this boundary alone."""
+        """A row for each token, as a separate node, whose gradient is only this boundary's."""
         if self.recorder is not None:
             self.recorder.begins()
         if values.shape != (*ids.shape, columns):
@@ -235,14 +236,15 @@ class Boundary(torch.nn.Module):
         return out.reshape(*ids.shape, made)
 
     def _step(self, rate: float, receivers_part: torch.Tensor | None, replicas: Any) -> bool:
-        """With the receiver's part; None: this process has been both sides."""
+        """Steps with the receiver's part; None: this process has been both sides."""
         if replicas is None:
             return self.native.step(rate, receivers_part)
         part = torch.from_numpy(self.native.part("receiver")) if receivers_part is None else receivers_part
         return self.native.step(rate, gradient=self._mean(part, replicas))
 
     def _mean(self, receivers_part: torch.Tensor, replicas: Any) -> torch.Tensor:
-        """Of the gradients of all replicas, added in the order of their ranks: the same bits on all (section 22.1)."""
+        """The mean of the gradients of all replicas, added in the order of their ranks: the same bits on
+        all (section 22.1)."""
         ranks = dist.get_world_size(replicas)
         digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
         digest.update(self.native.subspace.tobytes() + self._rows)  # another m makes another A, which the next step tells
@@ -288,7 +290,7 @@ class Boundary(torch.nn.Module):
         return bool(answer[0].item())
 
     def _shared_gradient(self) -> torch.Tensor:
-        """This side's, which the other has to be added to; empty where there is none."""
+        """This side's gradient, to which the other side's has to be added; empty if there is none."""
         if self.settings["anchors"] != "shared":
             return torch.empty(0)
         table = self._table("sender")
@@ -302,7 +304,7 @@ class Boundary(torch.nn.Module):
             table.grad = gradient.detach().clone()
 
     def _digest(self, side: str) -> int:
-        """Of all that both sides have alike."""
+        """A digest of everything that both sides must have alike."""
         version = self.native.version(side) if self.native.codewords else 0
         digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps, version)).encode(), digest_size=7)
         digest.update(self.native.subspace.tobytes() + self._rows)

@@ -1,4 +1,4 @@
-"""Records a boundary of MAPL as PyTorch trains through it: one process, or one of the two that have a stage each."""
+"""Records a boundary of MAPL while PyTorch trains through it: in one process, or in two with a stage each."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ class Recorder:
         boundary.recorder = self
 
     def begins(self) -> None:
-        """Before anything of a step: a state may have been loaded since the recorder was made."""
+        """Runs before a step: a state may have been loaded since the recorder was made."""
         if self._initial is None:
             self._initial = self._boundary.native.state
 
@@ -49,8 +49,9 @@ class Recorder:
         return self._boundary.native.state if self._initial is None else self._initial
 
     def write(self, path: Any = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None) -> None:
-        """All steps that have ended. With ranks of torch.distributed, as in Boundary.step: the receiver's side, which says sender=, gives its
-        part to the sender's, which writes; what does not fit together is refused on both."""
+        """Writes all completed steps. With ranks of torch.distributed, as in Boundary.step: the receiver's
+        side, which passes sender=, gives its part to the sender's, which writes. Parts that do not fit
+        together are refused on both."""
         if (path is None) != (sender is not None) or (receiver is not None and sender is not None):
             raise Error("Recorder: write takes a path, with receiver= where that is another process; there write(sender=), without a path")
         if sender is not None:
@@ -93,7 +94,7 @@ class Recorder:
         self._received.append(batch)
 
     def ends(self, side: str) -> None:
-        """Before the step: what has come back, and the tables it came back through."""
+        """Runs before the step: records returned gradients, and the tables through which they came."""
         self.begins()
         if side == "both":
             _fit(len(self._steps) + 1, self._sent, self._received)
@@ -161,7 +162,7 @@ class Recorder:
 
 
 def _fit(number: int, sent: list[dict[str, Any]], received: list[dict[str, Any]]) -> None:
-    """The micro-batches of a step on both sides."""
+    """Checks that the micro-batches of a step fit on both sides."""
     tokens = [batch["ids"].numel() for batch in sent], [batch["tokens"] for batch in received]
     if tokens[0] != tokens[1]:
         raise Error(f"Recorder: in step {number} micro-batches of {tokens[0]} tokens were sent, and of {tokens[1]} received; what is received has "

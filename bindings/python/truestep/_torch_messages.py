@@ -12,7 +12,7 @@ _REFUSED = -1  # no digest: they have 56 bits
 
 
 def agree_among(replicas: Any, digest: int) -> None:
-    """The ranks of a group of torch.distributed, as agree() between the two sides of one boundary."""
+    """The ranks of a group of torch.distributed agree, like agree() between the two sides of a boundary."""
     digests = _everyones(digest, replicas)
     if _REFUSED in digests:
         rank = dist.get_global_rank(replicas, digests.index(_REFUSED))
@@ -23,7 +23,7 @@ def agree_among(replicas: Any, digest: int) -> None:
 
 
 def refuse_among(replicas: Any) -> None:
-    """In the place of agree_among(), by a replica that cannot go on; None: there are no others."""
+    """Replaces agree_among() in a replica that cannot continue; None: there are no others."""
     try:
         if replicas is not None:
             _everyones(_REFUSED, replicas)
@@ -39,7 +39,7 @@ def _everyones(number: int, group: Any) -> list[int]:
 
 
 class Messages:
-    """Between the two sides of one boundary."""
+    """Messages between the two sides of one boundary."""
 
     def __init__(self, peer: Any, group: Any) -> None:
         self._peer, self._group = peer, group
@@ -58,19 +58,19 @@ class Messages:
                         "codewords than this side; start both with the same, and restore both")
 
     def refuse(self, sends_first: bool) -> None:
-        """In the place of agree(), by a side that cannot go on: the other, which waits, raises at once."""
+        """Replaces agree() on a side that cannot continue, so that the waiting other side raises at once."""
         try:
             self._swapped(_REFUSED, sends_first)
         except (RuntimeError, ValueError):  # there is no other side, or no process group, and what is wrong here is the error to report
             pass
 
     def check(self, first: float, other: str) -> None:
-        """What a message of the other side begins with: it may be that it refuses."""
+        """Checks the begin of the other side's message, which may be a refusal."""
         if first == _REFUSED:
             raise Error(f"the boundary's {other}, rank {self._peer}, refused this step, and its own error says why; nothing has changed here")
 
     def send_refusal(self, numbers: int) -> None:
-        """In the place of a message of so many numbers, whose first is never below 0."""
+        """Replaces a message of so many numbers, whose first is never below 0."""
         self.send(torch.full((numbers,), float(_REFUSED)))
 
     def _swapped(self, digest: int, sends_first: bool) -> int:
@@ -83,7 +83,7 @@ class Messages:
         return int(theirs.item())
 
     def send_object(self, what: Any) -> None:
-        """Of tensors, texts, numbers, and lists and dicts of them."""
+        """Sends an object of tensors, texts, numbers, and lists and dicts of them."""
         file = io.BytesIO()
         torch.save(what, file)
         data = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)

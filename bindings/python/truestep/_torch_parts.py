@@ -1,4 +1,4 @@
-"""A gradient as a backward pass makes it: param groups as buckets, which are exchanged meanwhile."""
+"""Gradients in buckets: param groups are exchanged while a backward pass makes the others."""
 
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,8 +13,9 @@ from ._optimizer import Optimizer
 
 
 class Buckets:
-    """Of one optimizer. The last group comes first, as in a backward pass; a bucket goes when all its gradients and all buckets before it
-    are there, so that all ranks give them in the same order. What has not gone by then goes at the step."""
+    """Buckets of one optimizer. The last group comes first, as in a backward pass. A bucket is sent when
+    all its gradients and all buckets before it are complete, so that all ranks send them in the same
+    order. The step sends the rest."""
 
     def __init__(self, groups: list[dict[str, Any]], names: list[str], native: Optimizer) -> None:
         self._native, self._names, self._silent = native, names, False
@@ -30,13 +31,13 @@ class Buckets:
         self._listen()
 
     def _begin(self) -> None:
-        """Nothing is there yet of the next step."""
+        """Starts empty for the next step."""
         self._next = 0
         self._awaited = [{i for i in bucket if self._parameters[i].requires_grad} for bucket in self._buckets]
         self._given: dict[int, tuple[int, int] | None] = {}
 
     def _listen(self) -> None:
-        """Hooks of PyTorch 2.1 and newer. They go with this, and do not keep it."""
+        """Registers hooks of PyTorch 2.1 and newer. They end with this object, and do not keep it alive."""
         if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
             return
         me = weakref.ref(self)
@@ -92,14 +93,14 @@ class Buckets:
         return None if gradient is None else flat_model.memory(gradient)
 
     def check(self) -> None:
-        """What has been exchanged is what the gradients still are."""
+        """Checks that gradients have not changed since their exchange."""
         for number, memory in self._given.items():
             if self._memory(number) != memory:
                 raise Error(f"the gradient of {self._names[number]} has been written to since it was exchanged, in the backward pass; make the "
                             "optimizer with overlap=False (and clip by clip_norm=); what was exchanged has been given up")
 
     def step(self, learning_rate: float) -> None:
-        """Takes it with what has been given, and gives the rest."""
+        """Takes the step, and sends the remaining buckets first."""
         while self._next < len(self._buckets):
             self._give()
         try:
@@ -108,5 +109,5 @@ class Buckets:
             self._begin()
 
     def forget(self) -> None:
-        """What has been given is nobody's any more."""
+        """Forgets the buckets that were given."""
         self._begin()

@@ -1,4 +1,4 @@
-"""Records the steps of an optimizer of PyTorch."""
+"""Records the steps of a PyTorch optimizer."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
 
 
 class _Held:
-    """What is recorded of a model's vectors: each parameter's stretches."""
+    """The recorded stretches of a model's vectors, by parameter."""
 
     def __init__(self, parameters: list[torch.Tensor], ranges: list[tuple[int, int]]) -> None:
         self.parameters, self.ranges, begin = parameters, ranges, 0
@@ -36,7 +36,7 @@ class _Held:
             begin = end
 
     def of(self, parameter: torch.Tensor, tensor: torch.Tensor | None) -> list[torch.Tensor]:
-        """None is zeros."""
+        """The stretches of a parameter's values; None is zeros."""
         cuts = self._cuts[parameter]
         if tensor is None:
             return [torch.zeros(end - begin) for begin, end in cuts]
@@ -58,7 +58,7 @@ class _Held:
 
 
 class _Gathered:
-    """Rank 0 has all ranks' vectors, in memory, and writes them."""
+    """Gathers all ranks' vectors in rank 0's memory, which writes them."""
 
     def __init__(self, problem: Problem, start: np.ndarray, source: str, group: Any, rank: int, sample: _recorder.Sample | None,
                  begin: int, mine: dict[str, np.ndarray]) -> None:
@@ -91,7 +91,7 @@ class _Gathered:
 
 
 class _OwnFile:
-    """Each rank writes what it has by itself, while it trains."""
+    """Writes each rank's vectors to its own file during training."""
 
     def __init__(self, problem: Problem, start: np.ndarray, source: str, rank: int, path: str, budget: int,
                  sample: _recorder.Sample | None, begin: int, mine: dict[str, np.ndarray]) -> None:
@@ -190,7 +190,8 @@ class Recorder:
         self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
 
     def _check_order(self, problem: Problem) -> None:
-        """What a model names in one order may be in param groups in another. One vector of all is nobody's mistake."""
+        """Checks the order: param groups may order parameters differently from the model. A single vector
+        of all cannot be wrong."""
         said, held = [tensor.size for tensor in problem.tensors], [p.numel() for p in self._parameters]
         for i, parameter in enumerate(self._parameters):
             _values.check_exact(parameter, f"Recorder: parameter {i} of the optimizer")
@@ -208,7 +209,8 @@ class Recorder:
                         "truestep.Problem(optimizer.param_groups, ...)")
 
     def _rates(self) -> list[float]:
-        """Of each parameter group of the problem: that of its tensors, which has to be one, or the trace would tell of another run."""
+        """The learning rate of each parameter group of the problem. It must be the same for all tensors of
+        the group, or the trace would describe another run."""
         of_tensors = [_values.rate(group["lr"]) for group in self._optimizer.param_groups for _ in group["params"]]
         numbers = [tensor.param_group for tensor in self._where[0].tensors]
         if not any(numbers):
@@ -220,7 +222,7 @@ class Recorder:
         return [of_group.pop() for of_group in rates]
 
     def _open(self) -> None:
-        """With the state of this moment."""
+        """Opens the recording with the present state."""
         problem, group, rank, path, budget, sample = self._where
         begin = self._taken + self._seen if self._native is None else self._native.steps
         start = self._masters()
@@ -230,7 +232,8 @@ class Recorder:
                     else _OwnFile(problem, start, source, rank, path, budget, sample, begin, mine))
 
     def _masters(self) -> np.ndarray:
-        """The parameters in fp32, as the step will take them: of bf16 ones their masters, where the optimizer keeps any."""
+        """The parameters in fp32, as the step takes them: for bf16 ones their masters, if the optimizer
+        has any."""
         if self._native is not None:
             return self._native.parameters.copy()
         key = next((key for key, name in self._state.items() if name == "parameters"), None)
@@ -238,7 +241,8 @@ class Recorder:
         return _Held(self._parameters, [(0, sum(p.numel() for p in self._parameters))]).flat(masters)
 
     def _steps_taken(self) -> int:
-        """By another optimizer, before the first step that is seen here: of a run that goes on where another ended."""
+        """Steps that another optimizer took before the first one seen here, for a run that continues an
+        earlier one."""
         states = [state for state in map(self._optimizer.state.get, self._parameters) if state]
         steps = [int(state["step"]) for state in states if "step" in state]
         if not steps and any(isinstance(state.get(key), torch.Tensor) and state[key].any() for state in states for key in self._state):
@@ -247,13 +251,13 @@ class Recorder:
         return max(steps, default=0)
 
     def _initial(self) -> dict[str, np.ndarray]:
-        """What is there beside the parameters before a step; the mask in flight is the next one."""
+        """The state besides the parameters before a step; the mask in flight is the next one."""
         results = self._results()
         mask = results.get("next_mask")
         return {name: results[name] for name in ("first_moment", "residual") if name in results} | ({} if mask is None else {"mask": mask})
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was gathered, on rank 0, and records no more. To be called on all ranks."""
+        """Writes the gathered recording, on rank 0, and ends it. Call it on all ranks."""
         if self._where[3] is not None:
             raise Error(f"Recorder: this rank's file is {self._where[3]}; close() finishes it")
         self._stop()
@@ -261,7 +265,7 @@ class Recorder:
         self._began().write(path)  # type: ignore[union-attr]
 
     def close(self) -> None:
-        """Finishes this rank's file, and records no more."""
+        """Completes this rank's file, and ends the recording."""
         if self._unhook is None:
             return
         self._stop()
@@ -275,7 +279,7 @@ class Recorder:
             self._warn(error)
 
     def _fail(self, error: Exception) -> None:
-        """With on_error="warn": training goes on, and what has been kept goes."""
+        """With on_error="warn": training continues, and the recording is dropped."""
         self._failed, self._gradient, self._parts = True, None, None
         with contextlib.suppress(Exception):  # most often the same again
             if isinstance(self._to, _OwnFile):
@@ -322,7 +326,7 @@ class Recorder:
             self._part_hooks.remove(self._part)
 
     def _part(self, taken: bool) -> None:
-        """Of truestep.torch.Scape.accumulate: section 20's sum, in the order of the parts."""
+        """Records a part of truestep.torch.Scape.accumulate: section 20's sum, in the order of the parts."""
         part = self._held.flat([p.grad for p in self._parameters]) if taken and not self._failed else None
         self._parts = part if part is None or self._parts is None else self._parts + part
 

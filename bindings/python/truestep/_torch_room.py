@@ -1,4 +1,4 @@
-"""Gradients that the step may use up: a backward pass makes them where the optimizer has room for one."""
+"""Gradients that the step may consume: a backward pass makes them in the optimizer's own memory."""
 
 from typing import Any
 
@@ -8,14 +8,15 @@ from ._optimizer import Optimizer
 
 
 class GradientRoom:
-    """Of one optimizer. The gradients of fp32 parameters stand there; others have memory of their own, as ever."""
+    """The gradients of one optimizer's fp32 parameters are in its memory; others have their own memory, as
+    usual."""
 
     def __init__(self, parameters: list[torch.Tensor], ranges: list[tuple[int, int]], native: Optimizer) -> None:
         self._parameters, self._ranges, self._native = parameters, ranges, native
 
     @torch.no_grad()
     def hand_out(self) -> None:
-        """Zeros, to which a backward pass adds."""
+        """Sets gradients to zeros, to which a backward pass adds."""
         room = torch.from_numpy(self._native.gradient)
         room.zero_()
         for parameter, (begin, end) in zip(self._parameters, self._ranges):
@@ -23,13 +24,13 @@ class GradientRoom:
                 parameter.grad = room[begin:end].view(parameter.shape)
 
     def step(self, gradients: list[Any], learning_rate: float) -> None:
-        """Of what stands there, and of what a backward pass has made elsewhere. It is used up, whatever comes of the step."""
+        """Steps with gradients in this memory and elsewhere. They are consumed even if the step fails."""
         try:
             self._native.step_using_up(gradients, learning_rate)
         finally:
             self.clear()
 
     def clear(self) -> None:
-        """No gradient stands there any more, nor elsewhere."""
+        """Removes all gradients, here and elsewhere."""
         for parameter in self._parameters:
             parameter.grad = None

@@ -1,4 +1,4 @@
-"""Arrays as libtruestep takes and gives them, by pointer."""
+"""Arrays in libtruestep's form, by pointer."""
 
 import ctypes
 import math
@@ -17,13 +17,13 @@ Mask = NDArray[np.bool_]
 
 
 def _torch_of(array: Any) -> Any:
-    """PyTorch, if this is one of its tensors; who has one has imported it."""
+    """PyTorch, if this is one of its tensors; then it has been imported."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(array, torch.Tensor) else None
 
 
 def _strangeness(tensor: Any, torch: Any) -> str:
-    """Why a tensor's values do not stand at its address, and what to give instead; "": they do."""
+    """Why a tensor's values are not at its address, and what to pass instead; "" if they are."""
     kind = type(tensor).__name__
     if hasattr(tensor, "to_local") and hasattr(tensor, "full_tensor"):
         return f"it is of {kind}, whose values are in other tensors; give its .to_local(), this rank's part, or its .full_tensor()"
@@ -45,8 +45,8 @@ def _strangeness(tensor: Any, torch: Any) -> str:
 
 
 def check_memory(tensor: Any, what: str) -> None:
-    """Refuses a tensor whose values are not what stands at its address: data_ptr() of a wrapper is its storage's offset alone. What is no
-    tensor passes."""
+    """Refuses a tensor whose values are not at its address: data_ptr() of a wrapper is only its storage's
+    offset. Accepts other objects."""
     torch = _torch_of(tensor)
     if torch is None:
         return
@@ -60,8 +60,8 @@ def check_memory(tensor: Any, what: str) -> None:
 
 
 def check_exact(tensor: Any, what: str) -> None:
-    """Refuses a tensor whose values fp32 does not hold exactly, as it does those of bf16, fp16, smaller floats and masks: rounded, or without
-    its imaginary part, it would be recorded as something else."""
+    """Refuses a tensor whose values fp32 cannot represent exactly, as it can those of bf16, fp16, smaller
+    floats and masks. Rounded, or without its imaginary part, it would be recorded as something else."""
     if _torch_of(tensor) is None:
         raise Error(f"{what}: it is {type(tensor).__name__}; give a torch.Tensor")
     check_memory(tensor, what)
@@ -72,13 +72,13 @@ def check_exact(tensor: Any, what: str) -> None:
 
 
 def as_fp32(tensor: Any, what: str) -> Any:
-    """A tensor's values in fp32, on its device, which holds every one exactly."""
+    """A tensor's values in fp32, on its device; the conversion is exact."""
     check_exact(tensor, what)
     return tensor.float()
 
 
 def rate(value: Any, what: str = "the learning rate") -> float:
-    """A learning rate, which is refused before anything is done with it."""
+    """A learning rate, refused before it is used."""
     try:
         number = float(value)
     except (TypeError, ValueError, RuntimeError):
@@ -89,7 +89,7 @@ def rate(value: Any, what: str = "the learning rate") -> float:
 
 
 def check_given(of_ranks: Any, ranks: int, what: str) -> None:
-    """A list with something of each rank, before any of it is recorded."""
+    """A list with an entry for each rank, checked before anything is recorded."""
     found = len(of_ranks) if isinstance(of_ranks, (Sequence, np.ndarray)) else type(of_ranks).__name__
     missing = [] if found != ranks else [rank for rank in range(ranks) if of_ranks[rank] is None]
     if found != ranks or missing:
@@ -115,12 +115,13 @@ def _of_numpy(array: Any, what: str) -> _library.Values:
 
 
 def one(array: Any, what: str) -> _library.Values:
-    """An array where it stands. Whoever calls keeps it alive."""
+    """An array, used in place. The caller keeps it alive."""
     return _of_numpy(array, what) if _torch_of(array) is None else _of_torch(array, what)
 
 
 def pieces(arrays: Any, what: str) -> tuple[Any, int]:
-    """One array, or several that stand for one vector, as a pointer and a count. None in a list: zeros, with its count."""
+    """One array, or several that form one vector, as a pointer and a count. None in a list: zeros, with
+    its count."""
     given = list(arrays) if isinstance(arrays, Sequence) else [arrays]
     entries = (_library.Values * len(given))()
     for i, array in enumerate(given):
@@ -133,8 +134,8 @@ def zeros(count: int) -> _library.Values:
 
 
 def bits(mask: Any, what: str, size: int, held: Sequence[tuple[int, int]] = ()) -> tuple[_library.Values, object]:
-    """The bytes of a mask, and what they live in; where stretches of it are held, it may be given whole or as they are. Libtruestep sees bytes, of
-    which as many may stand for both, so that the values are counted here."""
+    """The bytes of a mask, and their owner. If only stretches are held, it may be whole or reduced to
+    them. Libtruestep sees bytes, whose number may fit both, so the values are counted here."""
     part = sum(end - begin for begin, end in held) if held else size
     check_memory(mask, what)
     try:
@@ -156,13 +157,13 @@ def empty() -> Floats:
 
 
 def look(owner: object, view: _library.Values) -> Floats:
-    """The floats of a view where they stand; the array keeps the owner alive."""
+    """The floats of a view in place; the array keeps the owner alive."""
     memory: Any = (ctypes.c_float * view.count).from_address(view.data)
     memory.owner = owner
     return np.frombuffer(memory, np.float32)
 
 
 def copy_mask(view: _library.Values, size: int) -> Mask:
-    """The mask of a view, a bool a coordinate."""
+    """A copy of a view's mask, a bool a coordinate."""
     memory: Any = (ctypes.c_uint8 * view.count).from_address(view.data)
     return np.unpackbits(np.frombuffer(memory, np.uint8), count=size, bitorder="little").astype(np.bool_)

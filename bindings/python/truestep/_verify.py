@@ -1,4 +1,4 @@
-"""A recorded run beside the reference."""
+"""Compares a recorded run with the reference."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from ._errors import Error
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one kind of result over all steps and ranks (docs/using-the-tool.md)."""
+    """The results of one kind over all steps and ranks (docs/using-the-tool.md)."""
 
     phase: str
     result: str
@@ -31,7 +31,7 @@ class Phase:
 
     @property
     def passed(self) -> bool:
-        """Nothing that was compared here differs."""
+        """Whether nothing that was compared here differs."""
         return all(row.mismatched == 0 for row in self.rows)
 
 
@@ -58,13 +58,14 @@ class Result:
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
-        """Where trace and reference part first: step, phase, result, rank, tensor, index, and the values there."""
+        """Where trace and reference first differ: step, phase, result, rank, tensor, index, and the values
+        there."""
         found: dict[str, Any] | None = self.json["first_divergence"]
         return found
 
     @property
     def what_may_be_wrong(self) -> tuple[str, ...]:
-        """What would explain a run that has failed, one line each; the text has them, too."""
+        """Possible causes of a failed run, one line each; the text has them, too."""
         return tuple(self.json["fits"])
 
     def __str__(self) -> str:
@@ -81,13 +82,13 @@ Path = str | os.PathLike[str]
 
 
 def _in_python(line: str) -> str:
-    """The tool's options as arguments of verify()."""
+    """Replaces the tool's options by arguments of verify()."""
     return re.sub(r"--(level|from)(?: (exact|rel|bf16|recorded|start)\b)?",
                   lambda option: ("level" if option[1] == "level" else "start") + (f'="{option[2]}"' if option[2] else ""), line)
 
 
 def verdict(path: Path | Sequence[Path], level: str | None, start: str | None) -> Result:
-    """As verify() has it; an Error names the tool's options."""
+    """verify(), except that an Error names the tool's options."""
     def word(value: str | None, what: str) -> bytes | None:
         return None if value is None else _library.text(value, what)
 

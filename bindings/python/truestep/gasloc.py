@@ -20,19 +20,20 @@ Edge = tuple[int, int, int, float]  # round, two workers, weight
 
 
 class Peers(ABC):
-    """Messages between two ranks over whatever is there; truestep.h has the rules (truestep_messages). Both sides know kind, number
-    and size of what travels. A start returns at once, with a function that waits; the memory belongs to the message until then."""
+    """Messages between two ranks by any means; truestep.h has the rules (truestep_messages). Both sides
+    know kind, number and size of a message. A start returns at once, with a function that waits; the
+    memory belongs to the message until then."""
 
     rank: int
     size: int
 
     @abstractmethod
     def start_send(self, traffic: int, peer: int, number: int, data: Bytes) -> Wait:
-        """It has asked for what the peer sends under this number, if that sends anything."""
+        """Starts a send. This rank has already asked for the peer's message of this number, if there is one."""
 
     @abstractmethod
     def start_receive(self, traffic: int, peer: int, number: int, into: Bytes) -> Wait:
-        """From one peer they come in the order in which they were sent."""
+        """Starts a receive. Messages of one peer arrive in the order in which they were sent."""
 
     def _native(self) -> Native:
         bridge = _MessageBridge(self)
@@ -78,7 +79,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Round:
-    """What came of a round."""
+    """The outcome of a round."""
 
     number: int
     inner_steps: int  # 0 if it was skipped
@@ -89,7 +90,7 @@ class Round:
 
 @dataclass(frozen=True)
 class State:
-    """All that a worker goes on from, as copies. What the inner optimizer does not have is empty."""
+    """Copies of the state from which a worker continues. Parts that the inner optimizer lacks are empty."""
 
     rounds: int
     inner_steps: int  # of its life
@@ -114,8 +115,9 @@ class Worker(Stepper):
         super().__init__(problem, parameters, peers, "peers")
 
     def step(self, gradient: Any, learning_rate: float) -> bool:
-        """An inner step. The gradient, in one array or in pieces (fp32 or bf16), is read where it stands. False if it is not finite:
-        then this round is a skipped one, and theta and moments are what they were when it began."""
+        """An inner step. The gradient, in one array or in pieces (fp32 or bf16), is read in place. False
+        if it is not finite: then this round is skipped, and theta and moments stay as they were when it
+        began."""
         given, count = _values.pieces(gradient, "gradient")
         counted = ctypes.c_int32()
         self._call("step", given, count, _values.rate(learning_rate), ctypes.byref(counted))
@@ -129,45 +131,48 @@ class Worker(Stepper):
 
     @property
     def rounds(self) -> int:
-        """That were made."""
+        """Rounds that were made."""
         return _library.ask("gasloc_worker_rounds", self._open_handle.pointer)
 
     @property
     def parameters(self) -> Floats:
-        """Where the next gradient is taken: x, and theta between rounds. A copy."""
+        """A copy of the parameters at which the next gradient is taken: x, and theta between rounds."""
         return self._look().copy()
 
     def _look(self) -> Floats:
-        """The parameters where they stand, until the next call."""
+        """The parameters in place, until the next call."""
         view = _library.Values()
         self._call("parameters", ctypes.byref(view))
         return _floats(self._open_handle, view)
 
     @property
     def state(self) -> State:
-        """Between two rounds."""
+        """The state between two rounds."""
         entry = _library.GaslocState(struct_size=ctypes.sizeof(_library.GaslocState))
         self._call("state", ctypes.byref(entry))
         parts = (entry.parameters, entry.before, entry.first_moment, entry.second_moment)
         return State(entry.rounds, entry.inner_steps, *(_floats(self._open_handle, part).copy() for part in parts))
 
     def restore(self, state: State) -> None:
-        """Goes on from a state. On all ranks, each with its own, of the same round; what is refused changes nothing."""
+        """Continues from a state. On all ranks, each with its own, of the same round; a refused state
+        changes nothing."""
         parts = [_values.one(getattr(state, name), name) for name in ("parameters", "before", "first_moment", "second_moment")]
         entry = _library.GaslocState(ctypes.sizeof(_library.GaslocState), _library.whole(state.rounds, "rounds", 64),
                                      _library.whole(state.inner_steps, "inner_steps", 64), *parts)
         self._call("restore", ctypes.byref(entry))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """This worker's file in `folder`/round-..., waiting for nobody; the checkpoint is complete with the last worker's."""
+        """Saves this worker's file in `folder`/round-... without waiting; the checkpoint is complete with
+        the last worker's."""
         self._call("save", _library.text(folder, "folder"))
 
     def load(self, checkpoint: str | os.PathLike[str]) -> None:
-        """The folder of a round, of any number of workers. On all ranks."""
+        """Loads the folder of a round, of any number of workers. On all ranks."""
         self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
-        """This worker takes no further part; neighbours that wait for it hear of that. A ThreadGroup's rank closes in its own thread."""
+        """Takes no further part; neighbours that wait for this worker are informed. A ThreadGroup's rank
+        closes in its own thread."""
         super().close()
         self._native = None
 

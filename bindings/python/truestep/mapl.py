@@ -22,7 +22,8 @@ _BOOKS = ("codebooks", "learned")
 
 @dataclass(frozen=True)
 class State:
-    """All that a boundary goes on from, between two steps. What is empty when it is given is made: A and P from the seed, m as zeros."""
+    """The state from which a boundary continues, between two steps. Empty parts of a given state are made:
+    A and P from the seed, m as zeros."""
 
     steps: int = 0
     subspace: Floats = field(default_factory=_values.empty)  # A, D x r
@@ -65,7 +66,7 @@ class Boundary:
         self._books = (groups * rounds, self.codewords, self.rank // groups)
 
     def compress(self, x: Any, ids: Any, anchor: Any = None) -> tuple[Floats, Any]:
-        """Z, and Q, which the gradient wants again: without anchors it is x itself."""
+        """Z, and Q, which the gradient needs again: without anchors it is x itself."""
         numbers = _ids_of(ids)
         q: Any = np.empty((numbers.size, self.width), np.float32) if self.anchored else x
         z = np.empty((numbers.size, self.rank), np.float32)
@@ -74,20 +75,20 @@ class Boundary:
         return z, q
 
     def message_bytes(self, tokens: int) -> int:
-        """Of the message of so many tokens; 0 without codewords."""
+        """The bytes of a message of so many tokens; 0 without codewords."""
         return _library.ask("mapl_boundary_message_bytes", self._handle.pointer, _library.whole(tokens, "tokens", 64))
 
     def encode(self, z: Any) -> tuple[NDArray[np.uint8], Floats]:
-        """The sender's: the message that travels in the place of z, indices of codewords and some codewords; and what z will be decoded to.
-        The sender learns from it."""
+        """For the sender: the message that travels instead of z, indices of codewords and some codewords;
+        and what z will be decoded to. The sender learns from it."""
         tokens = _rows_of(z, "z")
         message, decoded = np.empty(self.message_bytes(tokens), np.uint8), np.empty((tokens, self.rank), np.float32)
         self._call("encode", ctypes.byref(_matrix(z, (tokens, self.rank), "z")), tokens, message.ctypes.data or None, decoded.ctypes.data)
         return message, decoded
 
     def decode(self, message: Any, tokens: int, *, version: int | None = None) -> Floats:
-        """The receiver's: z of a message of so many tokens. version: what version("sender") was before it was encoded; where this side's is
-        another the message is refused."""
+        """For the receiver: z from a message of so many tokens. version: version("sender") before it was
+        encoded; if this side's differs, the message is refused."""
         array = _bytes_of(message)
         fits = array.size == self.message_bytes(tokens)  # else it is refused, before there is room for so many
         z = np.empty((tokens if fits else 0, self.rank), np.float32)
@@ -96,8 +97,8 @@ class Boundary:
         return z
 
     def version(self, side: str) -> int:
-        """Of the codebooks that the "sender" encodes with, or the "receiver" decodes with: the same number where they are the same, and as many
-        micro-batches have gone."""
+        """The version of the codebooks with which the "sender" encodes, or the "receiver" decodes: the
+        same number if they are the same, after as many micro-batches."""
         version = ctypes.c_uint64()
         self._call("version", self._side(side, "version"), ctypes.byref(version))
         return version.value
@@ -128,15 +129,17 @@ class Boundary:
         return dx
 
     def part(self, side: str) -> Floats:
-        """Of the step's gradient of A, what has come back so far through the "sender" or the "receiver". A copy."""
+        """The part of the step's gradient of A that has come back so far through the "sender" or the
+        "receiver". A copy."""
         view = _library.Values()
         self._call("part", self._side(side, "part"), ctypes.byref(view))
         return self._copy(view, (self.width, self.rank))
 
     def step(self, rate: float, receivers_part: Any = None, *, gradient: Any = None) -> bool:
-        """The sender's: a step of SPEL, 0 <= rate < 0.52, with the receiver's part; None: this boundary has been both sides. Of several
-        replicas `gradient` is the mean of theirs, in place of the receiver's part. False if the gradient, or what it makes, is not finite: A
-        and m are what they were, and the step counts all the same."""
+        """For the sender: a step of SPEL, 0 <= rate < 0.52, with the receiver's part; None: this boundary
+        has been both sides. With several replicas `gradient` is the mean of theirs, instead of the
+        receiver's part. False if the gradient, or its result, is not finite: A and m are unchanged, and
+        the step still counts."""
         stepped = ctypes.c_int32()
         if gradient is not None:
             if receivers_part is not None:
@@ -148,35 +151,36 @@ class Boundary:
         return stepped.value != 0
 
     def follow(self, subspace: Any) -> None:
-        """The receiver's: the step ends with the sender's A."""
+        """For the receiver: ends the step with the sender's A."""
         self._call("follow", self._subspace(subspace, "subspace"))
 
     def forget(self) -> None:
-        """Gives up what has come back since the last step."""
+        """Drops what has come back since the last step."""
         self._call("forget")
 
     @property
     def steps(self) -> int:
-        """That have ended."""
+        """Completed steps."""
         return _library.ask("mapl_boundary_steps", self._handle.pointer)
 
     @property
     def subspace(self) -> Floats:
-        """A. A copy."""
+        """A copy of A."""
         view = _library.Values()
         self._call("subspace", ctypes.byref(view))
         return self._copy(view, (self.width, self.rank))
 
     @property
     def distance(self) -> tuple[float, float]:
-        """|A^T A - I|, the greatest column sum of magnitudes, and what rounding and retraction explain."""
+        """|A^T A - I|, the greatest column sum of magnitudes, and the part that rounding and retraction
+        explain."""
         distance, bound = ctypes.c_double(), ctypes.c_double()
         self._call("distance", ctypes.byref(distance), ctypes.byref(bound))
         return distance.value, bound.value
 
     @property
     def state(self) -> State:
-        """Between two steps. Copies."""
+        """Copies of the state between two steps."""
         entry = _library.MaplState(struct_size=ctypes.sizeof(_library.MaplState))
         self._call("state", ctypes.byref(entry))
         tall, wide = (self.width, self.rank), (self.rank, self.width)
@@ -185,7 +189,8 @@ class Boundary:
         return State(entry.steps, **matrices, micro_batches=entry.micro_batches, **books)
 
     def restore(self, state: State) -> None:
-        """Goes on from a state; what has come back since the last step is forgotten. What is refused changes nothing."""
+        """Continues from a state, and forgets what has come back since the last step. A refused state
+        changes nothing."""
         self._call("restore", ctypes.byref(_entry_of(state)))
 
     def _call(self, name: str, *arguments: object) -> None:
@@ -243,7 +248,7 @@ def _rows_of(array: Any, what: str) -> int:
 
 
 def _bytes_of(message: Any) -> NDArray[np.uint8]:
-    """Where they stand, if they are what C takes."""
+    """The bytes in place, if they have the form that C takes."""
     if isinstance(message, (bytes, bytearray, memoryview)):
         return np.frombuffer(message, np.uint8)
     try:
@@ -256,7 +261,7 @@ def _bytes_of(message: Any) -> NDArray[np.uint8]:
 
 
 def _ids_of(ids: Any) -> NDArray[np.int64]:
-    """Where they stand, if they are what C takes."""
+    """The ids in place, if they have the form that C takes."""
     try:
         array = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:  # on a device, or no array

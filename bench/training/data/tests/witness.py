@@ -116,7 +116,7 @@ def floors(learned, measured, symbols):
 
 
 def wrong(figures):
-    """What is not as it should be, as a list of texts."""
+    """The errors, as a list of texts."""
     source, told = Source(figures), []
     learned, measured = figures["learned"], figures["measured"]
     text = source.text(len(learned) + len(measured))

@@ -35,7 +35,7 @@ def gradient_of(flat, shape, inputs, targets):
 
 
 def off(found, expected, shape):
-    """The greatest error of a tensor's gradient, over its norm, and whose."""
+    """The greatest error of a tensor's gradient, relative to its norm, and which tensor."""
     both = [torch_model.tensors(torch, flat, shape) for flat in (found, expected)]
     return max(((both[0][name] - right).norm().item() / right.norm().item(), name) for name, right in both[1].items())
 
