@@ -3,7 +3,10 @@
 import functools
 import json
 import os
+import re
+import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -81,6 +84,10 @@ def every_operation(rank: int, world: int) -> None:
             dist.all_reduce(values(5), group=odd)
         work = dist.all_gather_into_tensor(values(4 * world), values(4), async_op=True)
         other = dist.all_reduce(values(11), async_op=True)
+        if dtype in (torch.float32, torch.int32):
+            for later in (dist.reduce_scatter_tensor(values(6), values(6 * world), async_op=True), dist.broadcast(values(6), 0, async_op=True),
+                          dist.reduce(values(6), 0, async_op=True), dist.all_to_all_single(values(world), values(world), async_op=True)):
+                later.wait()
         other.wait()
         work.wait()
         if world > 1:
@@ -141,6 +148,15 @@ def sharded(rank: int, world: int, dtype: torch.dtype = torch.float32, hybrid: b
         train(model, torch.optim.AdamW(model.parameters(), lr=0.01), rank)
 
 
+def averaging_by_future(rank: int, world: int) -> None:
+    """As comm hooks in Python do, and functional collectives in C++: nobody calls wait()."""
+    torch.manual_seed(rank)
+    mine = torch.randn(1000)
+    (mean,) = dist.all_reduce(mine, op=dist.ReduceOp.AVG, async_op=True).get_future().wait()
+    twice = functional.wait_tensor(functional.all_reduce(torch.full((20,), float(rank)), "avg", dist.group.WORLD))
+    assert twice.tolist() == [(world - 1) / 2] * 20, twice  # that the watching waits changes nothing
+
+
 class Wrong(dist.ProcessGroup):
     """A group as torchft's are, written in Python over gloo, with a mistake: what is broken is below whoever watches."""
 
@@ -181,7 +197,7 @@ class Wrong(dist.ProcessGroup):
         return "wrong"
 
 
-def wrong_backend(rank: int, world: int, mistake: str = "") -> None:
+def wrong_backend(rank: int, world: int, mistake: str = "", calls: int = 1) -> None:
     inner = dist.new_group(backend="gloo")
     Wrong.mistake = mistake
     dist.Backend.register_backend("wrong", lambda *_: Wrong(inner), devices=["cpu"])
@@ -192,7 +208,8 @@ def wrong_backend(rank: int, world: int, mistake: str = "") -> None:
     elif mistake == "broadcast":
         dist.broadcast(torch.randn(40), 0, group=group)
     else:
-        dist.all_reduce(torch.randn(4096), op=dist.ReduceOp.AVG, group=group)
+        for _ in range(calls):
+            dist.all_reduce(torch.randn(4096), op=dist.ReduceOp.AVG, group=group)
 
 
 def skipping(rank: int, world: int) -> None:
@@ -224,11 +241,11 @@ def overwriting_input(rank: int, world: int) -> None:
     work.wait()
 
 
-def overwriting_output(rank: int, world: int) -> None:
+def overwriting_output(rank: int, world: int, by: tuple[int, ...] = (1,)) -> None:
     torch.manual_seed(rank)
     mine = torch.randn(50)
     work = dist.all_reduce(mine, async_op=True)
-    if rank == 1:
+    if rank in by:
         while not work.is_completed():
             time.sleep(0.01)
         mine.mul_(2)
@@ -300,6 +317,17 @@ class OfRanks(unittest.TestCase):
         text = self.told(self.watched(every_operation, 3, sample=1, hooks=False), 0)
         self.assertIn("was watched without hooks: what C++ calls by itself", text)
 
+    def test_a_future_that_is_waited_for_is_seen(self) -> None:
+        self.assertRegex(self.holds(averaging_by_future, 3), "all-reduce float32 +2 +2  AVG" if HOOKS else "all-reduce float32 +1 +1  AVG")
+
+    def test_the_check_in_the_run_itself(self) -> None:
+        self.holds(functools.partial(data_parallel, dtype=torch.bfloat16), 3, online=2)
+        self.holds(every_operation, 3, online=7)
+        statuses = watched_ranks.run(functools.partial(wrong_backend, mistake="numel", calls=3), 2, self.folder, online=1)
+        self.assertEqual(statuses, [1, 1])
+        for rank in range(2):
+            self.assertIn("it was divided by 4096, the number of values", Path(self.folder, f"error.rank{rank}").read_text())
+
     def test_data_parallel_runs_hold(self) -> None:
         for world in (2, 3):
             for options in ({}, {"dtype": torch.bfloat16}, {"gradient_as_bucket_view": True}, {"static_graph": True}):
@@ -357,8 +385,9 @@ class OfRanks(unittest.TestCase):
     def test_memory_that_is_overwritten_is_found(self) -> None:
         found = self.finds(overwriting_input, "overwritten", "its input on rank 1 was overwritten before the work was waited for")
         self.assertEqual(found["ranks"], [1])
-        if HOOKS:  # with no hook PyTorch's future tells when the work was done, too, but not before it was issued
-            self.finds(overwriting_output, "overwritten", "its output on rank 1 was overwritten before the work was waited for")
+        self.finds(overwriting_output, "overwritten", "the result of rank 1 differs from the others'; it was written to before the work was waited for")
+        found = self.finds(functools.partial(overwriting_output, by=(0, 1)), "overwritten", "the result is the sum times 2", sample=1)
+        self.assertEqual(found["details"][0], "ranks 0, 1 wrote to the tensor before the work was waited for")
 
     def test_a_gradient_that_is_never_reduced_is_found(self) -> None:
         body = functools.partial(data_parallel_watched, ignored="2.bias", folder=self.folder)
@@ -369,6 +398,29 @@ class OfRanks(unittest.TestCase):
         text = self.told(self.watched(killed, 2, fails=True), 0)
         self.assertIn("rank1.collectives has no end", text)
         self.assertIn("hold: all of 4 collectives", text)
+        files = [f"{self.folder}/run.rank{rank}.collectives" for rank in range(2)]
+        done = subprocess.run([sys.executable, "-m", "truestep", "collectives", *files], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, text))  # the package's command is the tool's
+
+    def test_the_page_shows_what_its_example_gives(self) -> None:
+        page = [line[4:] for line in (Path(__file__).parents[3] / "docs/collectives.md").read_text().splitlines() if line.startswith("    ") or not line]
+        command = page.index("$ truestep collectives run.rank*.collectives")
+        begin = next(i for i, line in enumerate(page) if line.startswith("import torch"))
+        program = compile("\n".join(page[begin:command]), "train.py", "exec")
+
+        def example(rank: int, world: int) -> None:
+            dist.destroy_process_group()
+            os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            os.chdir(self.folder)
+            exec(program, {})
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        said = re.sub(", from .*test_watch.py.*", "", self.told(self.watched(example, watched=False), 1)).splitlines()
+        shown = page[command + 1:command + 1 + len(said)]
+        if HOOKS:
+            self.assertEqual(said, [line.replace("2.15.0+cu132", torch.__version__) for line in shown])
 
     def test_bad_input_is_told_in_a_line(self) -> None:
         files = self.watched(killed, 2, fails=True)
