@@ -9,6 +9,7 @@
 #include <truestep/report/status.hpp>
 #include <truestep/trace/bundle.hpp>
 #include <truestep/trace/ranks.hpp>
+#include <truestep/verify/collectives/check.hpp>
 #include <truestep/verify/diagnosis.hpp>
 #include <truestep/verify/gasloc/traces.hpp>
 #include <truestep/verify/mapl/traces.hpp>
@@ -92,6 +93,20 @@ truestep_status truestep_verify_ranks(const char* const* paths, size_t count, co
         need(verdict, "verdict");
         const auto options = options_of(level, from);
         *verdict = new truestep_verdict(verify(run_of(paths, count), options));
+    });
+}
+
+truestep_status truestep_check_collectives(const char* const* paths, size_t count,
+                                           truestep_verdict** verdict) {
+    return guarded([&] {
+        need(verdict, "verdict");
+        need(paths, "paths");
+        std::vector<std::string> files;
+        for (size_t i = 0; i < count; ++i)
+            files.emplace_back(&need(paths[i], "a path"));
+        const verify::collectives::Verdict checked =
+            verify::collectives::check(verify::collectives::read_run(files));
+        *verdict = new truestep_verdict{checked.holds(), text_report(checked), json_report(checked).dump()};
     });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 namespace truestep::verify::collectives {
 
@@ -131,13 +132,15 @@ std::string text_of(const Call& call) {
            (call.root < 0 ? "" : ", root " + std::to_string(call.root));
 }
 
+std::string caller_text(int rank, const std::vector<std::string>& stack) {
+    std::string text;
+    for (const std::string& frame : stack)
+        text += (text.empty() ? "" : ", from ") + frame;
+    return "rank " + std::to_string(rank) + ": " + (text.empty() ? "called from C++" : text);
+}
+
 std::string caller_of(const Member& member) {
-    std::string text = "rank " + std::to_string(member.rank()) + ": ";
-    if (member.call->stack.empty())
-        return text + "called from C++";
-    for (std::size_t i = 0; i < member.call->stack.size(); ++i)
-        text += (i == 0 ? "" : ", from ") + member.call->stack[i];
-    return text;
+    return caller_text(member.rank(), member.call->stack);
 }
 
 std::string listed(const std::vector<int>& ranks) {

@@ -1,6 +1,7 @@
 /// The files of a run's ranks, joined: the n-th call of a group is the same call on each of its ranks.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct JoinedGroup {
 [[nodiscard]] std::string text_of(const std::vector<Shape>& shapes);
 [[nodiscard]] std::string text_of(const Call& call);
 /// "rank 1 at train.py:31 step, called from ...".
+[[nodiscard]] std::string caller_text(int rank, const std::vector<std::string>& stack);
 [[nodiscard]] std::string caller_of(const Member& member);
 [[nodiscard]] std::string listed(const std::vector<int>& ranks);
 

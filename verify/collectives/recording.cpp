@@ -77,7 +77,7 @@ class RecordingReader {
         recording_.started = head.count("started");
         head.read("world", recording_.world, {1, most_ranks});
         head.read("rank", recording_.rank, {0, recording_.world - 1});
-        recording_.torch = head.text("torch");
+        recording_.torch = one_line(head.text("torch"));
         recording_.hooks = head.truth("hooks");
         recording_.every = head.within("every", {1, Index{1} << 40});
         recording_.block = head.within("block", {1, Index{1} << 40});
@@ -92,18 +92,16 @@ class RecordingReader {
             read_call(json, object);
         } else if (json.contains("done")) {
             Call& call = called(object.count("done"));
-            call.done = true;
             if (json.contains("from"))
                 call.root = static_cast<int>(object.integer("from"));
-            if (json.contains("out"))
-                call.taken = operands(object.list("out"), call);
+            call.taken = operands(object.list("out"), call);
+            if (json.contains("written")) {
+                call.overwritten = object.truth("overwritten");
+                call.written = object.truth("written");
+            }
         } else if (json.contains("failed")) {
             Call& call = called(object.count("failed"));
             call.failed = one_line(object.text("why"));
-        } else if (json.contains("waited")) {
-            Call& call = called(object.count("waited"));
-            call.changed = texts(object.list("changed"));
-            call.written = object.truth("written");
         } else if (json.contains("step")) {
             read_step(object);
         } else if (json.contains("end")) {

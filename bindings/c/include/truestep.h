@@ -29,9 +29,9 @@ extern "C" {
 
 #define TRUESTEP_ABI_VERSION 1
 #define TRUESTEP_ABI_MINOR_VERSION                                                                         \
-    8 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
+    9 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
        * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL;              \
-       * 8: parameter groups in recordings */
+       * 8: parameter groups in recordings; 9: collectives */
 
 typedef int32_t truestep_status;
 #define TRUESTEP_OK 0
@@ -276,6 +276,10 @@ truestep_status truestep_verify(const char* path, const char* level, const char*
  * every rank's file. */
 truestep_status truestep_verify_ranks(const char* const* paths, size_t count, const char* level,
                                       const char* from, truestep_verdict** verdict);
+/* What truestep.torch.watch wrote of a run's collectives (docs/collectives.md), every rank's file: does
+ * each do what it is defined to do? */
+truestep_status truestep_check_collectives(const char* const* paths, size_t count,
+                                           truestep_verdict** verdict);
 /* Makes one trace of them. */
 truestep_status truestep_join(const char* const* paths, size_t count, const char* output);
 void truestep_verdict_destroy(truestep_verdict* verdict);

@@ -1,4 +1,4 @@
-"""The command `truestep` of the Python package, also `python -m truestep`: verify and join, as the tool has them, over libtruestep.
+"""The command `truestep` of the Python package, also `python -m truestep`: verify, join and collectives, as the tool has them, over libtruestep.
 A wheel has the tool itself inside (ci/wheel), and then this is the tool.
 
 Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input or usage.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import Error, join, version
-from ._verify import verdict
+from ._verify import check_collectives, verdict
 
 
 def _run_of(path: str) -> str:
@@ -65,6 +65,15 @@ def _join(options: argparse.Namespace) -> int:
     return 0
 
 
+def _collectives(options: argparse.Namespace) -> int:
+    found = check_collectives(options.files)
+    print(found.pop("text"), end="")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"command": ["truestep", *sys.argv[1:]], **found}, file, indent=2)
+    return 0 if found["holds"] else 1
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     tool = pathlib.Path(__file__).with_name("bin") / "truestep"
     if tool.exists():
@@ -83,6 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("files", nargs="+", metavar="FILE", help="the files of all ranks")
     command.add_argument("-o", "--output", required=True, help="the trace to write")
     command.set_defaults(run=_join)
+    command = commands.add_parser("collectives", help="does each collective of a run do what it is defined to do? From what truestep.torch.watch wrote")
+    command.add_argument("files", nargs="+", metavar="FILE", help="a run's files, one a rank")
+    command.add_argument("--json", metavar="FILE", help="also write the result to this file")
+    command.set_defaults(run=_collectives)
     options = parser.parse_args(arguments)
     try:
         status: int = options.run(options)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 8  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 9  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -171,6 +171,7 @@ _STATUS: dict[str, list[Any]] = {
     "truestep_mapl_boundary_restore": [_HANDLE, POINTER(MaplState)],
     "truestep_verify": [c_char_p, c_char_p, c_char_p, _OUT],
     "truestep_verify_ranks": [POINTER(c_char_p), c_size_t, c_char_p, c_char_p, _OUT],
+    "truestep_check_collectives": [POINTER(c_char_p), c_size_t, _OUT],
     "truestep_join": [POINTER(c_char_p), c_size_t, c_char_p],
     "truestep_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
     "truestep_recorder_of_rank": [_HANDLE, c_int32],

@@ -1,9 +1,10 @@
 """Every collective that PyTorch issues in this process, seen before it begins, when its work is done, and when somebody has waited for it."""
 
+import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -44,12 +45,15 @@ class Call:
         self.tag = declared.tag if declared else None
         self.splits = declared.splits if declared else None
         self.number = self.place = self.size = self.me = 0
-        self.looks = self.done = False
+        self.looks = False
         self.prints: list[int] = []
-        self.results: list[int] = []
         self.given: list[Operand] = []
-        self.taken: list[Operand] = []
         self.versions: list[int] = []
+        self.online: Any = None
+
+    @property
+    def is_message(self) -> bool:
+        return self.name in ("SEND", "RECV")
 
     @property
     def separate(self) -> bool:
@@ -147,7 +151,9 @@ class Interception:
         self._restore: list[Callable[[], None]] = []
         Interception._running = self
         self._wrap(dist.ProcessGroup, self.hooks)
+        self._plain_wait = dist.Work.wait
         self._replace(dist.Work, "wait", self._wait)
+        self._replace(dist.Work, "get_future", self._future)
         self._wrapped: set[type] = {dist.ProcessGroup}
         of = dist.distributed_c10d
         if hasattr(of, "_register_process_group"):  # from PyTorch 2.1 on
@@ -169,6 +175,18 @@ class Interception:
         self._works.clear()
         Interception._running = None
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is called inside is not watched, nor are the groups that are made there."""
+        self._local.paused = True
+        try:
+            yield
+        finally:
+            self._local.paused = False
+
+    def _is_paused(self) -> bool:
+        return bool(getattr(self._local, "paused", False))
+
     def _wrap(self, owner: Any, hooks: bool) -> None:
         for method in _METHODS:
             if method in vars(owner):
@@ -182,7 +200,8 @@ class Interception:
     def _registering(self, inside: Any) -> Any:
         def register(name: Any, group: Any) -> Any:
             result = inside(name, group)
-            self._attach(group)
+            if not self._is_paused():
+                self._attach(group)
             return result
         return register
 
@@ -197,7 +216,7 @@ class Interception:
 
         def before(told: Any) -> None:
             owner = reference()
-            if owner is not None and not getattr(self._local, "watched", False):
+            if owner is not None and not self._is_paused() and not getattr(self._local, "watched", False):
                 call = Call(told.name.name, list(told.input_tensors), list(told.output_tensors), told.root, told.async_op,
                             getattr(self._local, "declared", None))
                 self._watcher.launched(call, owner)
@@ -215,7 +234,7 @@ class Interception:
         name, first, second = _METHODS[method]
 
         def called(group: Any, *arguments: Any, **options: Any) -> Any:
-            if getattr(self._local, "declared", None) is not None:  # one method of PyTorch's calls another
+            if self._is_paused() or getattr(self._local, "declared", None) is not None:  # one method of PyTorch's calls another
                 return inside(group, *arguments, **options)
             declared = _Declared(method, arguments, options)
             self._local.declared = declared
@@ -245,13 +264,10 @@ class Interception:
         call.versions = versions(call)
         if declared is not None:
             declared.call = call
-        if work is None:
-            return
-        try:
-            future = work.get_future()
-        except RuntimeError:  # this backend has none for such work: its end is seen where it is waited for
-            return
-        future.then(lambda _: self._watcher.completed(call))
+        elif work is not None and call.looks and not call.is_message:
+            # C++ waits for it where nobody sees it, and may write to the memory right after. A future's callbacks come after its waiters.
+            self._plain_wait(work)
+            self._watcher.completed(call)
 
     def _hold(self, work: Any, call: Call) -> None:
         """Until it is waited for, or Python lets go of it."""
@@ -267,11 +283,19 @@ class Interception:
                 result = inside(work, *arguments, **options)
             except BaseException as error:
                 if known is not None:
-                    self._watcher.waited(known, str(error).splitlines()[0][:200])
+                    self._watcher.failed(known, str(error).splitlines()[0][:200])
                 raise
             if known is not None:
                 if known.name == "RECV" and known.root < 0:
                     known.root = work._source_rank()
-                self._watcher.waited(known)
+                self._watcher.completed(known)
             return result
         return wait
+
+    def _future(self, inside: Any) -> Any:
+        def get_future(work: Any) -> Any:
+            known = self._works.get(id(work))
+            if known is not None and known.looks and not known.is_message:
+                work.wait()  # whoever waits for the future is not seen
+            return inside(work)
+        return get_future

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from . import _library, _values
 from ._errors import Error
 from ._torch_calls import Call, Interception, Operand, versions
+from ._torch_online import Online, packed
 
 _FORMAT, _VERSION = "truestep-collectives", "1"
 _FRAMES = 3
@@ -63,10 +64,10 @@ def _print_of(address: int, size: int) -> int:
     """A fingerprint of bytes, as words of four, the last filled up with zeros."""
     if not size:
         return 0
-    kept = b""
+    kept: Any = None
     if size % 4 or address % 4:
-        kept = ctypes.string_at(address, size) + bytes(-size % 4)
-        address = ctypes.cast(kept, ctypes.c_void_p).value or 0
+        kept = ctypes.create_string_buffer(ctypes.string_at(address, size), size + 4)
+        address = ctypes.addressof(kept)
     result = ctypes.c_uint64()
     _library.call("fingerprint", ctypes.byref(_library.Values(address, (size + 3) // 4, _library.F32)), 0, ctypes.byref(result))
     return result.value
@@ -95,6 +96,7 @@ class _Group:
     def __init__(self, group: Any) -> None:
         self.group, self.name, self.ranks, self.calls = weakref.ref(group), -1, list[int](), 0
         self.messages: dict[tuple[int, int, int | None], int] = {}
+        self.online: Online | None = None
 
 
 class watch:
@@ -107,22 +109,30 @@ class watch:
     takes the values of one call in ten, the same on all ranks; order, shapes and callers are those of all. ``sample=0.001`` keeps one value of
     a thousand beside the fingerprint of all; 1 keeps all. ``model=`` (or parameters, or (name, parameter) pairs): what has to be reduced
     before an optimizer steps. Of tensors on a device a copy is taken to the host.
+
+    ``online=100`` also checks in the run itself: before each hundredth collective of a group its ranks send what they wrote since to the first
+    of them, over a second group, and what does not hold is raised on all. What that costs is printed at the end.
+
+    A call that C++ makes, as DistributedDataParallel's reducer does, is waited for at once where its values are taken.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, every: int = 1, sample: float = 0.001, model: Any = None, hooks: bool | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, every: int = 1, sample: float = 0.001, model: Any = None, online: int = 0,
+                 hooks: bool | None = None) -> None:
         if every < 1:
             raise Error(f"watch: every is {every}; it is 1 or more")
         if not 0 < sample <= 1:
             raise Error(f"watch: sample is {sample}; it is a share above 0, up to 1, which keeps all values")
+        if online < 0:
+            raise Error(f"watch: online is {online}; give how many collectives are between two checks, or 0 for none")
         if not dist.is_available():
             raise Error("watch: this PyTorch has no torch.distributed; there are no collectives to watch")
-        self._path, self._every, self._block = os.fspath(path), every, max(1, round(1 / sample))
+        self._path, self._every, self._block, self._online = os.fspath(path), every, max(1, round(1 / sample)), online
         self._lock, self._file, self._descriptor = threading.Lock(), "", -1
         self._calls, self._steps, self._stopped = 0, 0, False
         self._groups: dict[int, _Group] = {}
         self._ordinals: dict[tuple[int, ...], int] = {}
         self._named = 0
-        self._parameters = _named(model)
+        self._parameters, self._begun = _named(model), frozenset[str]()
         self._interception = Interception(self, hooks)
         if dist.is_initialized():
             self._open()
@@ -143,6 +153,9 @@ class watch:
         self._interception.remove()
         if self._unhook is not None:
             self._unhook()
+        for known in self._groups.values():
+            if known.online is not None:
+                known.online.say_cost()
         if self._descriptor >= 0:
             self._write({"end": self._calls})
             with self._lock:
@@ -167,14 +180,13 @@ class watch:
             self._interception.remove()
             raise Error(f"{self._file}: cannot be written: {error.strerror}; give a file in a folder that there is") from None
         run = "/".join(os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"))
-        self._write({"format": _FORMAT, "version": _VERSION, "run": run, "started": int(time.time()), "rank": rank, "world": world,
-                     "torch": str(torch.__version__), "hooks": self._interception.hooks, "every": self._every, "block": self._block})
+        self._head = {"format": _FORMAT, "version": _VERSION, "run": run, "started": int(time.time()), "rank": rank, "world": world,
+                      "torch": str(torch.__version__), "hooks": self._interception.hooks, "every": self._every, "block": self._block}
+        self._write(self._head)
 
     def _write(self, record: dict[str, Any], payload: bytes = b"") -> None:
         """One write a record, so that of a process that is killed all whole ones are there."""
-        if payload:
-            record["bytes"] = len(payload)
-        data = json.dumps(record, separators=(",", ":")).encode() + b"\n" + payload + (b"\n" if payload else b"")
+        data = packed(record, payload)
         with self._lock:
             if self._descriptor < 0:
                 return
@@ -200,6 +212,8 @@ class watch:
         ordinal = self._ordinals.get(tuple(ranks), 0)
         self._ordinals[tuple(ranks)] = ordinal + 1
         self._groups[id(group)] = found
+        if self._online and len(ranks) > 1:
+            found.online = Online(found.ranks, found.ranks.index(dist.get_rank()))
         self._write({"group": found.name, "ranks": found.ranks, "ordinal": ordinal})
         return found
 
@@ -207,11 +221,14 @@ class watch:
 
     def launched(self, call: Call, group: Any) -> None:
         known = self._group_of(group)
+        if known.online is not None and not call.is_message and known.calls > 0 and known.calls % self._online == 0:
+            with self._interception.paused():
+                known.online.exchange(self._head | {"started": 0})
         with self._lock:
             call.number = self._calls
             self._calls += 1
         me = known.ranks.index(dist.get_rank())
-        message = call.name in ("SEND", "RECV")
+        message = call.is_message
         if message:
             pair = (me, call.root, call.tag) if call.name == "SEND" else (call.root, me, call.tag)
             place = known.messages.get(pair, 0)
@@ -240,40 +257,28 @@ class watch:
             call.prints, record["in"] = self._looked_at(call.given, call, payload)
             call.size, call.me = len(known.ranks), me
         self._write(record, b"".join(payload))
+        if known.online is not None and not message:
+            call.online = known.online
+            known.online.window[call.number] = [(record, b"".join(payload))]
 
     def completed(self, call: Call) -> None:
         """The work is done, and nobody who waits for it has gone on."""
-        if self._stopped or call.done:
+        if not call.looks or self._stopped:
             return
-        call.done = True
         record: dict[str, Any] = {"done": call.number}
+        payload: list[bytes] = []
         if call.name == "RECV":
             record["from"] = call.root
-        payload: list[bytes] = []
-        if call.looks:
-            call.taken = call.operands_out(call.size, call.me)
-            call.results, record["out"] = self._looked_at(call.taken, call, payload)
+        _, record["out"] = self._looked_at(call.operands_out(call.size, call.me), call, payload)
+        if call.asynchronous:
+            record["overwritten"] = call.separate and call.prints != [self._print(operand) for operand in call.given]
+            record["written"] = versions(call) != call.versions
         self._write(record, b"".join(payload))
+        if call.online is not None and call.number in call.online.window:
+            call.online.window[call.number].append((record, b"".join(payload)))
 
-    def waited(self, call: Call, failed: str = "") -> None:
-        """This process has waited for the work: its memory must be as the work left it."""
-        if self._stopped:
-            return
-        if failed:
-            call.done = True
-            self._write({"failed": call.number, "why": failed})
-            return
-        late = call.done and call.asynchronous
-        self.completed(call)
-        if not call.looks or not call.asynchronous:
-            return
-        changed = [name for name, before, now in (
-            ("input", call.prints if call.separate else [], call.given if call.separate else []),
-            ("output", call.results if late else [], call.taken if late else []))
-            if before != [self._print(operand) for operand in now]]
-        written = versions(call) != call.versions
-        if changed or written:
-            self._write({"waited": call.number, "changed": changed, "written": written})
+    def failed(self, call: Call, why: str) -> None:
+        self._write({"failed": call.number, "why": why})
 
     def _print(self, operand: Operand) -> int:
         tensor, begin, count = operand
@@ -297,7 +302,7 @@ class watch:
             prints.append(_print_of(address, count * size))
             if count:
                 memory = (ctypes.c_char * (count * size)).from_address(address)
-                array = np.frombuffer(memory, dtype=f"u{size}")
+                array = np.frombuffer(memoryview(memory), dtype=f"u{size}")
                 payload.append(array.tobytes() if self._block == 1 else array[sampled(count, self._block, call.place)].tobytes())
             parts.append([count, f"{prints[-1]:016x}"])
         return prints, parts
@@ -324,7 +329,8 @@ class watch:
         for name, parameter in mine:
             key, values, gradient = _replica(parameter)
             if values is not None:
-                entries.append([name, list(values.shape), key, f"{self._print((values, 0, -1)):016x}",
+                known, self._begun = name in self._begun, self._begun | {name}
+                entries.append([name, list(values.shape), key, "" if known else f"{self._print((values, 0, -1)):016x}",
                                 "" if gradient is None else f"{self._print((gradient, 0, -1)):016x}"])
         self._write({"step": step, "after": self._calls, "parameters": entries, "stack": _caller()})
 

@@ -115,6 +115,13 @@ def verify(path: Path | Sequence[Path], level: str | None = None, start: str | N
         raise type(error)(_in_python(str(error))) from None
 
 
+def check_collectives(paths: Sequence[Path]) -> dict[str, Any]:
+    """What `truestep collectives` says of the files of all ranks: its JSON, with its text."""
+    handle = _library.Handle("verdict", *_library.texts(paths, "path"), maker="check_collectives")
+    found: dict[str, Any] = json.loads(_library.words("verdict_json", handle.pointer))
+    return found | {"text": _library.words("verdict_text", handle.pointer)}
+
+
 def join(paths: Path | Sequence[Path], output: Path) -> None:
     """Makes one trace of what each rank of a run has written by itself: a list, or one name with a star for the rank's number."""
     files = [paths] if isinstance(paths, (str, os.PathLike)) else paths

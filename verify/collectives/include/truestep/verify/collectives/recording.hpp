@@ -49,10 +49,9 @@ struct Call {
     std::string unseen = {};         ///< why its values could not be read
     std::optional<Operands> given{}; ///< none: its values were not recorded
     std::optional<Operands> taken{}; ///< none: nobody saw it end
-    bool done = false;
     std::string failed = {};
-    std::vector<std::string> changed{}; ///< "input", "output": other values when it was waited for
-    bool written = false;               ///< PyTorch counted a write before it was waited for
+    bool overwritten = false; ///< the input had other values when it was waited for
+    bool written = false;     ///< PyTorch counted a write before that
 };
 
 struct Group {
