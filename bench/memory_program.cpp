@@ -94,7 +94,7 @@ double formula_bytes(const Options& options) {
 }
 
 /// Memory that this step needs in addition: the payload beside m, the code of the coming mask,
-/// which is being sent, and the words of its own part.
+/// which is being sent, and the words of its part.
 double step_bytes(const Options& options, int ranks) {
     const auto d = static_cast<double>(options.size);
     const auto k = static_cast<Index>(options.density * d);

@@ -136,7 +136,7 @@ class NcclLinks final : public nccl::RankPeers {
 
     struct Greeting {
         nccl::Seat seat{};
-        ncclUniqueId id{}; ///< of the link from whoever sends this
+        ncclUniqueId id{}; ///< of the link from its sender
     };
 
     void meet(int peer) {
@@ -243,7 +243,7 @@ class NcclLinks final : public nccl::RankPeers {
                 link.from, {asked.label.traffic, asked.label.number, bytes}, rank(), asked.label));
         asked.to = unused(bytes);
         if (bytes > 0) {
-            link.stream.wait(stream_.record()); // whoever had the memory before has read it
+            link.stream.wait(stream_.record()); // its previous user has read it
             begin(link, "receiving", [&](cudaStream_t on) {
                 return ncclRecv(asked.to->data(), bytes, ncclUint8, 0, link.comm.get(), on);
             });

@@ -27,7 +27,7 @@ struct Setting {
     double ranks = 1;
     double density = 0.01;
     double compute = 0;      ///< seconds of forward and backward in a step, behind which a mask may hide
-    double inner_steps = 30; ///< H: of which the local ones end a round with an exchange
+    double inner_steps = 30; ///< H: local schemes end a round with an exchange
     problem::gasloc::Law law = problem::gasloc::Law::pairs; ///< who meets whom in it, of gasloc
     double group = 0; ///< ranks in each group, of scape-hierarchy; 0: sqrt(P)
 };

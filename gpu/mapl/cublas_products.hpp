@@ -10,7 +10,7 @@ namespace truestep::gpu::mapl {
 
 /// Products of matrices in a device's memory by cuBLAS, as work of the stream: in fp32 throughout,
 /// and with a workspace that nothing else uses, so that the same shape gives the same bits again.
-/// Needs memory of its own on the device. Throws truestep::Error where the library is not found,
+/// Needs additional memory on the device. Throws truestep::Error where the library is not found,
 /// and std::runtime_error with its words.
 class CublasProducts {
   public:

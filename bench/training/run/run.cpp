@@ -40,7 +40,7 @@ struct Run {
     peers::Choice choice;
     std::vector<std::size_t> measured;      ///< after which steps
     nlohmann::ordered_json identity{};      ///< where checkpoints are kept
-    std::optional<Checkpoint> begun_with{}; ///< what it goes on from
+    std::optional<Checkpoint> begun_with{}; ///< from which it continues
 
     [[nodiscard]] bool keeps() const { return !plan.checkpoints.empty(); }
 };

@@ -470,7 +470,7 @@ truestep_status truestep_gasloc_recorder_write(truestep_gasloc_recorder* recorde
  *     order            project_first (default) or momentum_first
  *     beta             0.9
  *     direction_iterations retraction_iterations      8 2
- *     seed             1: of P, and of the A that nobody gives
+ *     seed             1: of P, and of an A that is not given
  *     payload          fp32 (default), or bf16: z and dz are floats that bf16 holds, and may travel so
  *     codewords        0: z travels as it is; else K of each codebook: as indices of them (section 23.1)
  *     groups rounds subsets decay      1 1 1 0.9: of the codebooks

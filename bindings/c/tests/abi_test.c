@@ -104,7 +104,7 @@ static void check_same(truestep_optimizer* a, truestep_optimizer* b) {
     }
 }
 
-/* A state that was looked at goes into another optimizer, which goes on as the first does. */
+/* A state restored in another optimizer, which then continues as the first does. */
 static void a_state_goes_on(const char* given, const char* folder) {
     truestep_optimizer* first = alone(given);
     truestep_optimizer* second = alone(given);

@@ -1,5 +1,5 @@
 /* GASLoC's worker and recorder over the C interface: what ranks make, over threads and over callbacks, is a
- * trace that is EXACT; what is wrong is told. */
+ * trace that is EXACT; errors are reported. */
 #define _POSIX_C_SOURCE 200809L /* barriers */
 #include "letters.h"
 #include "support.h"
@@ -155,7 +155,7 @@ static void over_both(const char* text, int32_t ranks, const char* folder, int32
     close_office(shared.office);
 }
 
-/* One worker: a checkpoint goes on as what was saved did, and a gradient that is no number skips a round.
+/* One worker: a loaded checkpoint continues as the saved worker did, and a gradient with NaN skips a round.
  */
 static void a_worker_goes_on(const char* folder) {
     truestep_gasloc_problem* problem = make_gasloc_problem(1, "");

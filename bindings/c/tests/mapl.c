@@ -1,5 +1,5 @@
 /* MAPL's boundary over the C interface: every pass beside plain loops in which mistakes can be planted, one
- * handle beside two, a state that goes on; what is wrong is told. */
+ * handle beside two, a restored state; errors are reported. */
 #include "mapl_plain.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static int same_boundary(const truestep_mapl_boundary* a, const truestep_mapl_bo
            same(first.moment, second.moment);
 }
 
-/* A step of whoever has both sides. */
+/* A step of a process with both sides. */
 static void step_alone(truestep_mapl_boundary* boundary, int32_t step) {
     int32_t stepped = 0;
     carry(boundary, boundary, 2 * step);
@@ -127,7 +127,7 @@ static void step_apart(truestep_mapl_boundary* sender, truestep_mapl_boundary* r
     CHECK(same(look_at(receiver).subspace, made.subspace));
 }
 
-/* One handle, a handle a side, and one that goes on from a state: the same bits at every step. */
+/* One handle, a handle a side, and one from a restored state: the same bits at every step. */
 static void two_handles_are_one(const char* text) {
     truestep_mapl_boundary* one = make_boundary(text, NULL);
     truestep_mapl_boundary* sender = make_boundary(text, NULL);

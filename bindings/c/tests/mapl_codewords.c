@@ -1,5 +1,5 @@
 /* Z as indices of codewords over the C interface: beside plain loops in which mistakes can be planted, one
- * handle beside two, a state that goes on; codebooks of another version, and all else that is wrong, told.
+ * handle beside two, a restored state; codebooks of another version, and other errors, are reported.
  */
 #include "codewords_plain.h"
 
@@ -75,7 +75,7 @@ static void messages_are_right(void) {
         CHECK(!follows(CODED, wrong));
 }
 
-/* A handle a side; each goes on from a state that one of them has left. */
+/* A handle a side; each continues from a state of one of them. */
 static void a_state_of_codewords_goes_on(void) {
     truestep_mapl_boundary* sender = make_coded(CODED, NULL);
     truestep_mapl_boundary* receiver = make_coded(CODED, NULL);

@@ -21,7 +21,7 @@ static void give_bucket(truestep_optimizer* optimizer, const float* gradient, si
     int64_t begin = 0;
     for (size_t before = 0; before < tensor; ++before)
         begin += model[before].size;
-    /* It is copied: what is done to it afterwards is nobody's business. */
+    /* It is copied, so later changes do not matter. */
     float values[SIZE];
     memcpy(values, gradient + begin, (size_t)model[tensor].size * sizeof *values);
     const truestep_values pieces[2] = {floats(values, 1), floats(values + 1, model[tensor].size - 1)};

@@ -245,7 +245,7 @@ void traces_are_judged(const char* folder) {
     CHECK(verdict == NULL);
 }
 
-/* Each rank by itself, over a file; rank 1 may hold a parameter of its own. */
+/* Each rank by itself, over a file; rank 1 may have another parameter. */
 static void record_ranks(const char* folder, char paths[RANKS][4096], int drifts) {
     truestep_problem* problem = make_problem(RANKS, "density=0.3");
     float start[SIZE];

@@ -34,7 +34,7 @@ truestep_problem* make_problem(int32_t workers, const char* text);
 /* A step of the reference with all ranks' made-up gradients. */
 void reference_step(truestep_reference* reference, int32_t ranks, int32_t step);
 
-/* Runs the function for each rank in a thread of its own. */
+/* Runs the function for each rank in its own thread. */
 void run_ranks(int32_t ranks, void (*function)(int32_t rank, void* shared), void* shared);
 
 /* Ranks of this process. */

@@ -66,9 +66,9 @@ class Fingerprints:
     ``truestep fingerprints run.rank*.prints`` then says whether the ranks are alike, and with ``--with other.rank*.prints`` how far two runs
     go together. Nothing is sent, and of a run that dies all steps but the last are there. Gradients are those that ``step`` begins with,
     parameters and ``state`` (names of each parameter's state) what it leaves; ``replicated`` names what has to be the same on all ranks,
-    of a ``truestep.torch.Scape`` by default all that is, of others the parameters. ``every``: only of each so manieth step.
+    of a ``truestep.torch.Scape`` by default all that is, of others the parameters. ``every``: records only every so many steps.
 
-    What goes wrong, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"`` it is one warning: training
+    An error, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"`` it is one warning: training
     goes on, and the file ends with the last step that was written.
     """
 

@@ -93,16 +93,16 @@ class Boundary(torch.nn.Module):
         boundary.step(0.1 * lr, receiver=1)      # once a step, and boundary.step(sender=0) on the other side
 
     x is (..., width) with ids of the shape (...). Tables of anchors are parameters, or a buffer where they are fixed: ``anchor``, or
-    ``sender_anchor`` and ``receiver_anchor`` with anchors="two". They are zeros until somebody fills them. A is no parameter: ``step``
+    ``sender_anchor`` and ``receiver_anchor`` with anchors="two". They are zeros until the caller fills them. A is not a parameter: ``step``
     trains it, by SPEL, with the gradient that the backward passes since the last one have left. With payload="bf16" z and dz are floats
     that ``.bfloat16()`` holds as they are: send those, and give ``.float()`` of what came.
 
-    With codewords=K (and groups, rounds, subsets, decay: section 23.1) z is what the other side will have, and ``message`` travels:
+    With codewords=K (and groups, rounds, subsets, decay: section 23.1) z is what the other side will decode, and ``message`` travels:
 
         z = boundary.send(x, ids)                # boundary.message, a vector of uint8, and ids go to the next stage
         z = boundary.decode(message, ids)        # there, boundary.message_bytes(ids.numel()) bytes; then receive(z, ids) as ever
 
-    Every micro-batch that is sent is learned from, under torch.no_grad() too, and has to be decoded, in the same order.
+    The codebooks learn from every sent micro-batch, even under torch.no_grad(); each has to be decoded, in the same order.
 
     ``state_dict`` holds A, m, the number of steps and the codebooks beside the tables, between two steps.
     """

@@ -139,7 +139,7 @@ class Recorder:
     them begins is recorded as the state that the trace begins with (of another one its ``state`` has to name all of it, with bf16 parameters
     also the fp32 masters, as "parameters"; how many steps it took before it is seen here is read from a ``step`` in its state).
 
-    What goes wrong, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"``, which takes ``path``, it is
+    An error, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"``, which takes ``path``, it is
     one warning: training goes on, nothing more is recorded by this rank, and it leaves no file.
     """
 

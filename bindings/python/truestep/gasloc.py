@@ -101,11 +101,11 @@ class State:
 
 
 class Worker(Stepper):
-    """One worker of GASLoC, over peers (None: there is no other). Making one is done on all ranks together, all else is not.
+    """One worker of GASLoC, over peers (None: a single worker). All ranks make theirs together; apart from restore() and load(), no other call is collective.
 
         with truestep.gasloc.Worker(problem, parameters, peers) as worker:
             worker.step(gradient, 0.01)      # as often as this worker likes
-            worker.round()                   # waits for its neighbours of this round, and for nobody else
+            worker.round()                   # waits only for its neighbours of this round
             worker.parameters
     """
 

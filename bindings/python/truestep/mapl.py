@@ -37,7 +37,7 @@ class State:
 
 
 class Boundary:
-    """One boundary, whose messages are the caller's to carry. One serves both sides where one process has both; else each side has its
+    """One boundary; the caller carries its messages. One serves both sides if one process has both; else each side has its
     own, made alike. The other settings are truestep.h's: anchors, order, beta, direction_iterations, retraction_iterations, seed,
     payload ("fp32", or "bf16": z and dz are floats that bf16 holds), arithmetic ("optimized", or "reference").
 

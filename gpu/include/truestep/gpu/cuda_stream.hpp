@@ -12,7 +12,7 @@ class CudaStream {
   public:
     struct Options {
         int device = 0;
-        void* stream = nullptr; ///< a cudaStream_t to work on, or null for one of its own
+        void* stream = nullptr; ///< a cudaStream_t to work on, or null for a new one
         /// Puts launches together in CUDA graphs, between two points where the host waits or ranks
         /// meet. Changes no bit.
         bool graphs = false;
