@@ -161,9 +161,9 @@ Runner mapl_runner(Stage& stage, Peers& peers, Index times) {
     const auto ends = std::make_shared<Ends>();
     const auto state = [&](const problem::mapl::Settings& settings, Side side) {
         const auto size = static_cast<std::size_t>(settings.vocabulary * settings.rank);
-        return first_state(settings, side,
-                           problem::mapl::first_subspace(settings.width, settings.rank, settings.seed),
-                           Floats(size));
+        return distributed::mapl::first_state(
+            settings, side, problem::mapl::first_subspace(settings.width, settings.rank, settings.seed),
+            Floats(size));
     };
     if (!stage.is_first()) {
         const problem::mapl::Settings settings = settings_of(stage.options(), times, peers.rank() - 1);

@@ -8,6 +8,7 @@
 namespace truestep::properties::gasloc {
 
 using namespace problem::gasloc;
+using problem::gasloc::Settings; // not that of <truestep/optimizer.hpp>
 
 /// A few numbers and words from which a whole run follows; written as one line of text.
 struct Case {

@@ -12,6 +12,7 @@
 namespace truestep::properties::gasloc {
 
 using namespace distributed::gasloc;
+using distributed::gasloc::Halted; // not that of <truestep/optimizer.hpp>
 
 /// A whole run. Properties change parts of it.
 struct Scenario {

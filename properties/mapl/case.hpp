@@ -8,6 +8,7 @@
 namespace truestep::properties::mapl {
 
 using namespace problem::mapl;
+using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 /// The order in which a stage takes its micro-batches forward and back.
 enum class Schedule : std::uint8_t {

@@ -146,7 +146,7 @@ TEST(GaslocGate, TakesWhatIsRightForTheSameAndSeesWhatTrainsWorse) {
     settings.base_pairs = 10;
     Convergence convergence(settings, gate::usual_processes(), 120.0);
     convergence.run_base();
-    const auto judged = convergence.judge({host(), with(gasloc::drift_sign)});
+    const auto judged = convergence.judge({host(), with(properties::gasloc::drift_sign)});
     EXPECT_EQ(judged[0].verdict.outcome, Outcome::same) << text(judged[0], "reference");
     EXPECT_TRUE(judged[0].same_bits);
     EXPECT_TRUE(judged[0].same_states);

@@ -9,6 +9,7 @@
 namespace truestep::distributed::gasloc {
 
 using namespace problem::gasloc;
+using problem::gasloc::Settings; // not that of <truestep/optimizer.hpp>
 
 /// The state of one worker in a checkpoint (section 16), besides settings.
 struct State {

@@ -11,6 +11,7 @@
 namespace truestep::distributed::mapl {
 
 using namespace problem::mapl;
+using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 using Floats = std::vector<float>;
 using Id = std::uint32_t;

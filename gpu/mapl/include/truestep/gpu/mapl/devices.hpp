@@ -15,6 +15,7 @@ namespace truestep::gpu::mapl {
 
 using namespace problem::mapl;
 using namespace distributed::mapl;
+using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 /// An end's backend on a device, with products by cuBLAS in fp32 (no TF32), and peers for it on the
 /// same stream.

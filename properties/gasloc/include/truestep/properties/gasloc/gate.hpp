@@ -20,6 +20,8 @@ namespace truestep::properties::gasloc {
 
 using namespace problem::gasloc;
 using namespace distributed::gasloc;
+using distributed::gasloc::Halted; // these two are not those of <truestep/optimizer.hpp>
+using problem::gasloc::Settings;
 
 /// One worker of an implementation under test: the class to implement.
 class Subject {

@@ -18,6 +18,7 @@
 namespace truestep::reference::gasloc {
 
 using namespace problem::gasloc;
+using problem::gasloc::Settings; // not that of <truestep/optimizer.hpp>
 
 template <class T>
 using Vector = reference::Vector<T>;

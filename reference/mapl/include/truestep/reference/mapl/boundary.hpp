@@ -10,6 +10,7 @@
 namespace truestep::reference::mapl {
 
 using namespace problem::mapl;
+using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 /// The ids of N tokens, each from 0 to V-1.
 using Ids = std::vector<Index>;

@@ -12,6 +12,7 @@
 namespace truestep::reference::mapl {
 
 using namespace problem::mapl;
+using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 /// The coefficients c0, c1, c2 of an odd polynomial of degree 5.
 using Quintic = std::array<double, 3>;
