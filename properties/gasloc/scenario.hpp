@@ -12,7 +12,6 @@
 namespace truestep::properties::gasloc {
 
 using namespace distributed::gasloc;
-using distributed::gasloc::Halted; // not that of <truestep/optimizer.hpp>
 
 /// A whole run. Properties change parts of it.
 struct Scenario {

@@ -47,8 +47,8 @@ class DiffTest : public testing::Test {
     std::filesystem::path b_;
 };
 
-void expect_place(const std::optional<Divergence>& divergence, Index step, const std::string& phase,
-                  const std::string& result, int rank, Index coordinate) {
+void expect_divergence(const std::optional<Divergence>& divergence, Index step, const std::string& phase,
+                       const std::string& result, int rank, Index coordinate) {
     ASSERT_TRUE(divergence.has_value());
     EXPECT_EQ(divergence->step, step);
     EXPECT_EQ(divergence->phase, phase);
@@ -79,7 +79,7 @@ TEST_F(DiffTest, TheFirstResultThatDiffersIsNamed) {
     EXPECT_FALSE(difference.same());
     EXPECT_TRUE(difference.settings.empty());
     EXPECT_FALSE(difference.input.has_value());
-    expect_place(difference.result, 4, "update", "parameters", Divergence::all_ranks, 33);
+    expect_divergence(difference.result, 4, "update", "parameters", Divergence::all_ranks, 33);
     EXPECT_EQ(difference.result->comparison.greatest_ulps, 1.0);
     EXPECT_EQ(difference.result->comparison.first.front().expected, value) << "A counts as expected";
     EXPECT_TRUE(contains(
@@ -91,9 +91,9 @@ TEST_F(DiffTest, TheFirstResultThatDiffersIsNamed) {
 TEST_F(DiffTest, EarlierPhasesComeFirstWithinAStep) {
     set_element(b_, "step/0002/parameters", 3, 9.0F);
     set_element(b_, "step/0002/residual/rank1", 70, 9.0F);
-    expect_place(diff().result, 2, "residual", "residual", 1, 70);
+    expect_divergence(diff().result, 2, "residual", "residual", 1, 70);
     support::flip_mask_bit(b_, "step/0002/next_mask", 80);
-    expect_place(diff().result, 2, "mask", "next_mask", Divergence::all_ranks, 80);
+    expect_divergence(diff().result, 2, "mask", "next_mask", Divergence::all_ranks, 80);
 }
 
 TEST_F(DiffTest, TheSignOfZeroIsADifference) {
@@ -101,12 +101,12 @@ TEST_F(DiffTest, TheSignOfZeroIsADifference) {
     while (support::mask_bit(b_, "step/0001/mask", coordinate))
         ++coordinate;
     set_element(b_, "step/0001/first_moment", coordinate, -0.0F);
-    expect_place(diff().result, 1, "exchange", "first_moment", Divergence::all_ranks, coordinate);
+    expect_divergence(diff().result, 1, "exchange", "first_moment", Divergence::all_ranks, coordinate);
 }
 
 TEST_F(DiffTest, ABitBeyondTheLastParameterIsADifference) {
     support::flip_mask_bit(b_, "step/0003/mask", 87);
-    expect_place(diff().result, 3, "mask", "mask", Divergence::all_ranks, 87);
+    expect_divergence(diff().result, 3, "mask", "mask", Divergence::all_ranks, 87);
     EXPECT_TRUE(contains(text(), "beyond the last parameter (bit 87)"));
 }
 
@@ -125,13 +125,13 @@ TEST_F(DiffTest, InputsThatDifferAreNamedApartFromResults) {
     set_element(b_, "step/0003/gradient/rank2", 44, 9.0F);
     const TraceDifference only_input = diff();
     EXPECT_FALSE(only_input.same());
-    expect_place(only_input.input, 3, "input", "gradient", 2, 44);
+    expect_divergence(only_input.input, 3, "input", "gradient", 2, 44);
     EXPECT_FALSE(only_input.result.has_value());
     EXPECT_TRUE(contains(text(), "the inputs differ"));
     set_element(b_, "step/0001/local/rank0", 2, 9.0F);
     const TraceDifference both = diff();
     EXPECT_TRUE(both.input.has_value());
-    expect_place(both.result, 1, "local", "local", 0, 2);
+    expect_divergence(both.result, 1, "local", "local", 0, 2);
 }
 
 TEST_F(DiffTest, SettingsThatDifferAreListedWithBothValues) {

@@ -10,8 +10,7 @@ namespace truestep::gpu::gasloc {
 
 using namespace problem::gasloc;
 using namespace distributed::gasloc;
-using distributed::gasloc::Halted; // these two are not those of <truestep/optimizer.hpp>
-using problem::gasloc::Settings;
+using problem::gasloc::Settings; // not that of <truestep/optimizer.hpp>
 
 /// A worker's backend on a device, for peers on the same stream (gpu::make_cuda_peers or
 /// make_nccl_peers). Gradients may be in the device's memory or, at the price of a copy, in the
