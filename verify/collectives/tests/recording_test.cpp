@@ -16,7 +16,7 @@
 namespace truestep::verify::collectives {
 namespace {
 
-using support::contains;
+using scape::support::contains;
 
 std::string raw(const std::vector<float>& values) {
     std::string bytes(values.size() * sizeof(float), '\0');
