@@ -160,7 +160,7 @@ void Pipeline::follow_spel(double rate) {
         Floats a(of(a_).begin(), of(a_).end());
         Floats m(of(m_).begin(), of(m_).end());
         // A refusal (false) leaves both unchanged, on all ranks.
-        static_cast<void>(spel_step(settings_[boundary], gradient, rate, a, m));
+        static_cast<void>(distributed::mapl::spel_step(settings_[boundary], gradient, rate, a, m));
         std::ranges::copy(a, of(a_).begin());
         std::ranges::copy(m, of(m_).begin());
     }

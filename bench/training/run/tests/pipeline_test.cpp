@@ -98,7 +98,8 @@ Made by_messages(const Compression& compression) {
         const bool sends = peers.rank() == 0;
         auto& mine = seen[static_cast<std::size_t>(peers.rank())];
         const Side side = sends ? Side::sender : Side::receiver;
-        distributed::mapl::EndState state = first_state(settings, side, start, table(0, side));
+        distributed::mapl::EndState state =
+            distributed::mapl::first_state(settings, side, start, table(0, side));
         const auto each_step = [&](auto& end, const auto& step_of) {
             peers.reset(); // the agreement
             for (std::size_t step = 0; step < 3; ++step) {
