@@ -15,7 +15,7 @@ TEST(Hypotheses, ThoseOfCodeForDevicesAloneAreNotTried) {
     const auto lines = what_fits({mistakes, 1, {{7U}}, run});
     EXPECT_EQ(tried, (std::vector{0, 2}));
     ASSERT_EQ(lines.size(), 1U);
-    EXPECT_NE(lines.front().find("2, of hosts"), std::string::npos) << lines.front();
+    EXPECT_NE(lines.front().find("2: of hosts"), std::string::npos) << lines.front();
 }
 
 } // namespace

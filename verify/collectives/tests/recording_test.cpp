@@ -78,10 +78,7 @@ class RunTest : public testing::Test {
         return "";
     }
 
-    void SetUp() override { std::filesystem::create_directories(folder_); }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
-    std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "collectives_test";
+    scape::support::TemporaryFolder folder_;
     std::string end_ = "{\"end\":1}\n";
 };
 
