@@ -21,7 +21,7 @@ reference::PerRank<float> of_all(Communicator& replicas, const std::vector<float
     replicas.start_all_gather(distributed::Traffic::gradient, own.data(), all.data(), sizes)->wait();
     reference::PerRank<float> made;
     for (std::size_t rank = 0; rank < ranks; ++rank)
-        made.push_back(
+        made.emplace_back(
             Eigen::Map<const Values>(all.data() + rank * own.size(), static_cast<Index>(own.size())));
     return made;
 }
