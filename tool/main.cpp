@@ -41,7 +41,7 @@ void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
 
 /// If the first argument names another program, this process becomes that program.
 int run(CLI::App& app, int& status, std::vector<std::string> arguments) {
-    const std::string name = arguments.size() > 1 && !arguments[1].starts_with("-") ? arguments[1] : "";
+    const std::string name = arguments.size() > 1 && !arguments[1].starts_with('-') ? arguments[1] : "";
     gate::OwnPrograms programs;
     if (app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty()) {
         if (const auto program = gate::find_program(name); !program.empty()) {

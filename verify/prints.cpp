@@ -264,7 +264,7 @@ std::string difference_text(const PrintsDifference& difference) {
                        ranks_in(difference.ranks);
     if (!difference.tensor.empty())
         text += ", tensor " + difference.tensor;
-    text += "\n";
+    text += '\n';
     for (const PrintsDifference::Share& share : difference.shares)
         text += "           " + share.result + ": " + std::to_string(share.others) + " of " +
                 count_of(static_cast<std::size_t>(share.all), "tensor") + " at that step\n";

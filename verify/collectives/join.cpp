@@ -120,7 +120,7 @@ std::string text_of(const std::vector<Shape>& shapes) {
         text += (text.empty() ? "" : ", ") + shape.type + "[";
         for (std::size_t i = 0; i < shape.sizes.size(); ++i)
             text += (i == 0 ? "" : ",") + std::to_string(shape.sizes[i]);
-        text += "]";
+        text += ']';
     }
     return text;
 }

@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, op_count> op_names{"SUM", "AVG",  "PRODUC
 
 constexpr double bf16_most = 0x1.fep127;
 constexpr std::array<Type, 12> types{{
-    {"float32", 4, Kind::floating, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
+    {"float32", 4, Kind::floating, 0x1p-24, 0x1p-149,
+     static_cast<double>(std::numeric_limits<float>::max())},
     {"float64", 8, Kind::floating, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max()},
     {"bfloat16", 2, Kind::floating, 0x1p-8, 0x1p-133, bf16_most},
     {"float16", 2, Kind::floating, 0x1p-11, 0x1p-24, 65504.0},
@@ -25,7 +26,8 @@ constexpr std::array<Type, 12> types{{
     {"int64", 8, Kind::whole, 0, 0, 0},
     {"uint8", 1, Kind::natural, 0, 0, 0},
     {"bool", 1, Kind::boolean, 0, 0, 0},
-    {"complex64", 4, Kind::floating, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
+    {"complex64", 4, Kind::floating, 0x1p-24, 0x1p-149,
+     static_cast<double>(std::numeric_limits<float>::max())},
     {"complex128", 8, Kind::floating, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max()},
 }};
 
@@ -50,9 +52,9 @@ double floating(const Type& type, std::uint64_t bits) {
     if (type.size == 8)
         return std::bit_cast<double>(bits);
     if (type.size == 4)
-        return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+        return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     if (type.name == "bfloat16")
-        return std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16U));
+        return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16U)));
     return half_precision(bits);
 }
 

@@ -251,7 +251,7 @@ class TraceCheck {
         std::string place;
         if (is_of_codebooks(name)) {
             place = place_in_codebooks(settings_, name, pair.index);
-        } else if (name.starts_with("d") || name == "Z" || name == "Xhat" || name == "E_sender") {
+        } else if (name.starts_with('d') || name == "Z" || name == "Xhat" || name == "E_sender") {
             const bool table = name.starts_with("dE") || name == "E_sender";
             const bool narrow = table || name == "Z" || name == "dZ";
             const Index columns = narrow ? settings_.rank : settings_.width;
