@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <utility>
 
 #include <truestep/problem/text.hpp>
@@ -29,7 +30,7 @@ double norm_of(const std::vector<float>& values) {
 /// log2 of the number of ways to choose k of n, in bytes: no code of a mask is shorter for all of them.
 double least_mask_bytes(Index n, Index k) {
     const auto log_factorial = [](Index of) { return std::lgamma(static_cast<double>(of) + 1.0); };
-    return (log_factorial(n) - log_factorial(k) - log_factorial(n - k)) / std::log(2.0) / 8.0;
+    return (log_factorial(n) - log_factorial(k) - log_factorial(n - k)) / std::numbers::ln2 / 8.0;
 }
 
 } // namespace
