@@ -86,12 +86,12 @@ std::vector<Tiny> distinct_cuts(int d, int workers) {
     return result;
 }
 
-constexpr std::array<float, 3> first_parameters{0.5F, -2.0F, 1.0F};
+constexpr std::array<float, 3> parameters_of_whole{0.5F, -2.0F, 1.0F};
 
 void fill(Tiny& problem, const std::function<float()>& next) {
     const auto d = static_cast<std::size_t>(problem.settings.size());
-    problem.parameters.assign(first_parameters.begin(),
-                              first_parameters.begin() + static_cast<std::ptrdiff_t>(d));
+    problem.parameters.assign(parameters_of_whole.begin(),
+                              parameters_of_whole.begin() + static_cast<std::ptrdiff_t>(d));
     for (Gradients& of_step : problem.gradients) {
         of_step.assign(static_cast<std::size_t>(problem.settings.workers), std::vector<float>(d));
         for (std::vector<float>& g : of_step)
