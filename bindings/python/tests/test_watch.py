@@ -25,6 +25,13 @@ TOOL = os.environ.get("TRUESTEP_TOOL", "")
 HOOKS = hasattr(dist.ProcessGroup, "register_pre_hook")
 if not TOOL or not hasattr(os, "fork"):
     needs.skip("no TRUESTEP_TOOL, or no fork")
+if not hasattr(dist.distributed_c10d, "_register_process_group"):
+    try:
+        truestep.torch.watch("x")
+        sys.exit("an old PyTorch is watched")
+    except truestep.Error as error:
+        assert "take PyTorch 2.1 or newer" in str(error), error
+    needs.skip(f"PyTorch {torch.__version__} is older than 2.1, and is refused; ci/torch makes an environment that will do")
 import watched_ranks  # noqa: E402
 from watched_runs import (  # noqa: E402
     another_call, another_shape, averaging_by_future, data_parallel, data_parallel_watched, every_operation, fully_shard, killed, overwriting_input,

@@ -140,6 +140,9 @@ class Interception:
     def __init__(self, watcher: Any, hooks: bool | None) -> None:
         if Interception._running is not None:
             raise Error("watch: this process is being watched already; stop() the other one first")
+        of = dist.distributed_c10d
+        if not hasattr(of, "_register_process_group"):
+            raise Error(f"watch: PyTorch {torch.__version__} does not say which process groups it makes; take PyTorch 2.1 or newer")
         there = hasattr(dist.ProcessGroup, "register_pre_hook")
         if hooks and not there:
             raise Error(f"watch: PyTorch {torch.__version__} has no hooks of process groups; leave hooks out, and the calls from Python are watched")
@@ -155,9 +158,7 @@ class Interception:
         self._replace(dist.Work, "wait", self._wait)
         self._replace(dist.Work, "get_future", self._future)
         self._wrapped: set[type] = {dist.ProcessGroup}
-        of = dist.distributed_c10d
-        if hasattr(of, "_register_process_group"):  # from PyTorch 2.1 on
-            self._replace(of, "_register_process_group", self._registering)
+        self._replace(of, "_register_process_group", self._registering)
         for group in list(of._world.pg_map):
             self._attach(group)
 
