@@ -199,7 +199,7 @@ Row measure_threads(const Options& options, const Row& row) {
     return mean_of(row, all);
 }
 
-/// For several runs of mpirun, one for each P, the last one prints the exponents.
+/// mpirun runs it once for each P, and the last run prints the exponents.
 using Rows = std::map<std::pair<int, bool>, Row>;
 
 /// The rows that earlier runs of the same kind have left in the file. Lines of other kinds stay.

@@ -1,4 +1,4 @@
-"""Adds up the results of the stages of ci/test: test reports (JUnit) and a file STAGE.passed or STAGE.failed each, which
+"""Adds up the results of the stages of ci/test: test reports (JUnit) and a file STAGE.passed, STAGE.failed or STAGE.skipped each, which
 holds the seconds that the stage has taken.
 
 A stage with a report counts by its tests, one without as a single test. What was skipped comes first, by reason, then what took
@@ -104,6 +104,8 @@ def main():
     for mark in sorted(folder.glob("*.passed")) + sorted(folder.glob("*.failed")):
         summary.add_stage(mark.stem, mark.suffix == ".passed", mark.with_suffix(".xml"))
         summary.seconds.append((float(mark.read_text(encoding="utf-8") or 0), mark.stem))
+    for mark in sorted(folder.glob("*.skipped")):
+        summary.skipped.append((mark.stem, "the stage", "what it said stands under its name"))
     listed = folder / "skipped.txt"
     listed.write_text("".join(f"{stage}: {name}: {reason}\n" for stage, name, reason in summary.skipped), encoding="utf-8")
     tell(summary, listed)

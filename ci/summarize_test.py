@@ -41,6 +41,12 @@ class Summarize(unittest.TestCase):
         self.stage("quick", True, [case("a", "run"), case("b", "run")])
         self.assertEqual(self.summary(), (0, ["3 passed, 0 failed"]))
 
+    def test_a_stage_that_was_skipped_has_not_passed(self):
+        self.stage("format", True)
+        (self.folder / "container.skipped").write_text("1\n", encoding="utf-8")
+        self.assertEqual(self.summary()[1][0], "SKIPPED container: 1 test, what it said stands under its name; the stage")
+        self.assertEqual(self.summary()[1][-1], "1 passed, 0 failed")
+
     def test_what_took_longest_is_named(self):
         self.stage("quick", True, [case("a", "run").replace("<testcase", '<testcase time="2.6"'), case("b", "run")], "12\n")
         self.stage("full", False, [case("c", "fail").replace("<testcase", '<testcase time="30.1"')], "40\n")

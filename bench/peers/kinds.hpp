@@ -33,7 +33,7 @@ constexpr float diloco_momentum = 0.9F;
 
 /// One tensor of d parameters.
 [[nodiscard]] problem::Layout one_tensor(Index size);
-/// For scape: the tensors in which it selects separately, and delta(t).
+/// The tensors in which scape selects separately, and its delta(t).
 [[nodiscard]] problem::Layout layout_of(const Setting& setting);
 [[nodiscard]] problem::DensitySchedule density_of(const Setting& setting);
 /// P ranges of ceil(d/P), as by_shard cuts them.

@@ -97,7 +97,7 @@ struct Setting {
     problem::HyperParameters hyper{};
     Index inner_steps = 30;                                 ///< H, of the local ones
     problem::gasloc::Law law = problem::gasloc::Law::pairs; ///< of gasloc
-    /// For scape: the density falls from 1 geometrically over so many steps.
+    /// The steps over which scape's density falls geometrically from 1.
     Index density_warm_up = 0;
     std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
     int threads = 1;                        ///< that share a rank's passes, of those that have them

@@ -109,7 +109,7 @@ class RecordingReader {
             if (object.count("end") != static_cast<Index>(recording_.calls.size()))
                 throw Error(where_ + ": it counts other calls than there are; the file is damaged");
         } else {
-            throw Error(where_ + ": it is no record that this tool knows; use the truestep that wrote it");
+            throw Error(where_ + ": this tool does not know such a record; use the truestep that wrote it");
         }
     }
 
@@ -193,7 +193,7 @@ class RecordingReader {
 
     Index size_of(const nlohmann::json& entry) {
         if (!entry.is_number_unsigned() || entry.get<std::uint64_t>() > (std::uint64_t{1} << 48U))
-            throw Error(where_ + ": a size is no whole number of 0 or more");
+            throw Error(where_ + ": a size is not a whole number of at least 0");
         return entry.get<Index>();
     }
 

@@ -4,9 +4,9 @@
 
 namespace truestep::training {
 
-/// For Student's t.
+/// The tail of Student's t.
 [[nodiscard]] double student_tail(double t, double freedom);
-/// For a quotient of two variances.
+/// The tail of a quotient of two variances.
 [[nodiscard]] double fisher_tail(double quotient, double freedom_above, double freedom_below);
 /// The t that is exceeded as rarely as 3.09 by a normal variable.
 [[nodiscard]] double student_limit(double freedom);
