@@ -27,12 +27,12 @@
 
 #include <truestep/problem/error.hpp>
 
-#include "delay/held.hpp"
+#include "delay/delay_queue.hpp"
 
 namespace {
 
 using namespace truestep;
-using bench::Held;
+using bench::DelayQueue;
 using Clock = std::chrono::steady_clock;
 
 /// The largest frame that the kernel hands over: 64 KiB not yet cut into packets, with headers.
@@ -183,7 +183,7 @@ class Relay {
     /// Sends the frames that are due.
     void release() {
         while (!held_.empty()) {
-            const Held::Frame& frame = held_.front();
+            const DelayQueue::Frame& frame = held_.front();
             const std::chrono::duration<double> late = Clock::now() - frame.due;
             if (late.count() < 0)
                 return;
@@ -199,7 +199,7 @@ class Relay {
     static constexpr int few = 8;
     std::vector<Link> links_;
     std::chrono::nanoseconds delay_;
-    Held held_;
+    DelayQueue held_;
     std::vector<std::byte> passing_;
     std::vector<pollfd> polled_; ///< of each link the inner device, then the outer one
     long long frames_ = 0;

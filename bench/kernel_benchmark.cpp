@@ -138,7 +138,7 @@ void watching_row(benchmark::State& state) {
     }
     Index passes = 0;
     Index missed = 0;
-    Beside seconds;
+    TimeOverFloor seconds;
     for (auto _ : state) {
         seconds.floor.push_back(
             seconds_of([&] { best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d); }));
@@ -169,7 +169,7 @@ void select_row(benchmark::State& state) {
     const bool hinted = state.range(2) != 0;
     state.SetLabel(hinted ? "good hint" : "no hint");
     std::uint32_t threshold = 0;
-    Beside seconds;
+    TimeOverFloor seconds;
     rank.next.clear();
     rank.select(threshold);
     for (auto _ : state) {

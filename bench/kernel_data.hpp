@@ -59,7 +59,7 @@ struct Rank {
     /// The same pass, which also looks for the rank's part of the coming mask, as a step's does
     /// when the last thresholds tell where to look.
     void watching_pass() {
-        const distributed::host::SelectionAhead::Wanted wanted{
+        const distributed::host::SelectionAhead::SegmentRequest wanted{
             0, shard(), k(), guess.is_good() ? guess : distributed::host::Guess{}};
         const std::array<Index, 2> cuts{0, d};
         ahead.begin({&wanted, 1}, {next.words(), 0}, cuts);

@@ -88,7 +88,7 @@ inline void report(benchmark::State& state, double bytes, const Samples& seconds
 }
 
 /// Seconds of an action and of its floor, which cannot be slower; both took turns.
-struct Beside {
+struct TimeOverFloor {
     Samples floor;
     Samples action;
 
@@ -96,12 +96,12 @@ struct Beside {
     [[nodiscard]] double ratio() const { return median(action) / median(floor); }
 };
 
-inline void report_floor(benchmark::State& state, const Beside& seconds) {
+inline void report_floor(benchmark::State& state, const TimeOverFloor& seconds) {
     report_time(state, seconds.action);
     state.counters["share_of_floor"] = 1.0 / seconds.ratio();
 }
 /// The same, if the floor moves `bytes` bytes, which count for the row as well.
-inline void report_floor(benchmark::State& state, const Beside& seconds, double bytes) {
+inline void report_floor(benchmark::State& state, const TimeOverFloor& seconds, double bytes) {
     report_floor(state, seconds);
     report(state, bytes, seconds.action);
     state.counters["floor_bytes/s"] = bytes / median(seconds.floor);
@@ -109,9 +109,9 @@ inline void report_floor(benchmark::State& state, const Beside& seconds, double 
 
 /// Runs floor and action in turns, in a row with manual time.
 template <class Floor, class Action>
-Beside take_turns(benchmark::State& state, const Floor& floor, const Action& action,
-                  ClockFunction now = thread_seconds) {
-    Beside seconds;
+TimeOverFloor take_turns(benchmark::State& state, const Floor& floor, const Action& action,
+                         ClockFunction now = thread_seconds) {
+    TimeOverFloor seconds;
     for (auto _ : state) {
         seconds.floor.push_back(seconds_of(floor, now));
         seconds.action.push_back(seconds_of(action, now));
@@ -124,7 +124,7 @@ Beside take_turns(benchmark::State& state, const Floor& floor, const Action& act
 template <class Floor, class Action>
 double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Action& action,
                   ClockFunction now = thread_seconds) {
-    const Beside seconds = take_turns(state, floor, action, now);
+    const TimeOverFloor seconds = take_turns(state, floor, action, now);
     report_floor(state, seconds, bytes);
     return seconds.ratio();
 }

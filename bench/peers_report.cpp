@@ -31,14 +31,14 @@ std::string number_text(const Row& row) {
 }
 
 /// A row, and figures derived from it.
-struct Told {
+struct ReportRow {
     const Row& row;
     double seconds;
     double formula;
-    peers::Least least;
+    peers::LeastBytes least;
     peers::Limit limit;
 
-    Told(const Row& measured, const Options& options, double copy)
+    ReportRow(const Row& measured, const Options& options, double copy)
         : row(measured), seconds(median(row.seconds)),
           formula(row.formula / row.inner_steps() / options.ranks),
           least(peers::least_bytes(row.kind->name, row.setting, options.ranks)),
@@ -51,7 +51,7 @@ struct Told {
     [[nodiscard]] double x_sum() const { return seconds / limit.sum(); }
 };
 
-void print_table(const Options& options, const std::vector<Told>& rows, double copy, double dense) {
+void print_table(const Options& options, const std::vector<ReportRow>& rows, double copy, double dense) {
     std::printf("%s%sd = %lld, P = %d, %s, %d steps each, in turns; bytes are a rank's, of one step\n",
                 options.title.c_str(), options.title.empty() ? "" : ": ",
                 static_cast<long long>(options.size), options.ranks, options.communicator.c_str(),
@@ -69,7 +69,7 @@ void print_table(const Options& options, const std::vector<Told>& rows, double c
     std::printf("%-15s %7s %9s %9s %7s %8s %8s %7s %8s %12s %12s %12s %8s %6s\n", "peer", "number",
                 "step ms", "least ms", "spread", "x dense", "x limit", "x sum", "cpu ms", "formula B",
                 "counted B", "kernel B", "B/param", "#wrong");
-    for (const Told& told : rows) {
+    for (const ReportRow& told : rows) {
         const double counted = mean(told.row.counted);
         char on_wire[24] = "-";
         if (!options.interface.empty())
@@ -81,13 +81,15 @@ void print_table(const Options& options, const std::vector<Told>& rows, double c
             told.x_larger(), told.x_sum(), median(told.row.cpu) * 1e3, told.formula, counted, on_wire,
             counted / static_cast<double>(options.size), static_cast<long long>(told.row.wrong));
     }
-    if (std::any_of(rows.begin(), rows.end(), [](const Told& told) { return told.row.inner_steps() > 1; }))
+    if (std::any_of(rows.begin(), rows.end(),
+                    [](const ReportRow& told) { return told.row.inner_steps() > 1; }))
         std::printf("H=...: a step is 1/H of a round, put together from its first inner step, H-1 times "
                     "the mean of up to four others,\nand its exchange, each of the three timed from a "
                     "common start\n");
 }
 
-nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, double copy, double dense) {
+nlohmann::json json_of(const Options& options, const std::vector<ReportRow>& rows, double copy,
+                       double dense) {
     nlohmann::json json{{"d", options.size},
                         {"ranks", options.ranks},
                         {"communicator", options.communicator},
@@ -98,7 +100,7 @@ nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, do
                         {"rate_bits_per_second", options.rate},
                         {"delay_seconds", options.delay},
                         {"copy_bytes_per_second", copy}};
-    for (const Told& told : rows) {
+    for (const ReportRow& told : rows) {
         const Row& row = told.row;
         const bool sparse = row.kind->number == peers::Number::density;
         json["rows"].push_back({{"peer", row.kind->name},
@@ -129,7 +131,7 @@ nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, do
 
 void print(const Options& options, const Figures& figures) {
     const double copy = median(figures.copies);
-    std::vector<Told> rows;
+    std::vector<ReportRow> rows;
     double dense = 0;
     for (const Row& row : figures.rows) {
         rows.emplace_back(row, options, copy);

@@ -58,7 +58,7 @@ class PhasedBackend final : public distributed::scape::ForwardingBackend,
         return in(Phase::local, [&] { return consumed_->local_pass_over(scalars, gradient); });
     }
     void keep(distributed::AlignedFloats& gradient) override { consumed_->keep(gradient); }
-    void take_back() override { consumed_->take_back(); }
+    void roll_back() override { consumed_->roll_back(); }
     void select(Parts own, std::size_t at) override {
         in(Phase::select, [&] { To::select(own, at); });
     }

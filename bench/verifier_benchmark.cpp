@@ -82,7 +82,7 @@ void cases_row(benchmark::State& state, const std::string& name) {
                 throw Error(one->name() + " has not " + name);
         };
     };
-    const Beside seconds = take_turns(state, search("reference"), search("host"), process_seconds);
+    const TimeOverFloor seconds = take_turns(state, search("reference"), search("host"), process_seconds);
     report_floor(state, seconds);
     state.counters["cases/s"] = cases / median(seconds.action);
 }

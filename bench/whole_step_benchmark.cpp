@@ -93,7 +93,7 @@ template <bool using_up>
 void whole_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
-    Beside seconds;
+    TimeOverFloor seconds;
     std::array<Samples, phase_names.size()> phases;
     run_ranks(workers, [&](Communicator& communicator) {
         const bool first = communicator.rank() == 0;

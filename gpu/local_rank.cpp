@@ -13,8 +13,8 @@ namespace truestep::gpu {
 
 namespace {
 
-Lodging own() {
-    Lodging lodging;
+HostLocation own() {
+    HostLocation lodging;
     static_cast<void>(gethostname(lodging.machine.data(), lodging.machine.size() - 1));
     lodging.told = told_by_launcher([](const char* name) { return std::getenv(name); });
     return lodging;
@@ -35,11 +35,11 @@ int told_by_launcher(const std::function<const char*(const char*)>& variable) {
                         "'; it must be a local rank of at least 0; correct or unset it");
         return *rank;
     }
-    return Lodging::nothing;
+    return HostLocation::nothing;
 }
 
-int local_rank(std::span<const Lodging> lodgings, int rank) {
-    const Lodging& mine = lodgings[static_cast<std::size_t>(rank)];
+int local_rank(std::span<const HostLocation> lodgings, int rank) {
+    const HostLocation& mine = lodgings[static_cast<std::size_t>(rank)];
     int before = 0;
     bool all_are_told = true;
     std::set<int> told;
@@ -47,7 +47,7 @@ int local_rank(std::span<const Lodging> lodgings, int rank) {
         if (lodgings[other].machine != mine.machine)
             continue;
         before += other < static_cast<std::size_t>(rank) ? 1 : 0;
-        all_are_told = all_are_told && lodgings[other].told != Lodging::nothing &&
+        all_are_told = all_are_told && lodgings[other].told != HostLocation::nothing &&
                        told.insert(lodgings[other].told).second;
     }
     return all_are_told ? mine.told : before;

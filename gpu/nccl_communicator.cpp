@@ -14,7 +14,7 @@
 #include <truestep/gpu/cuda_device_stream.hpp>
 #include <truestep/gpu/stream_communicator.hpp>
 
-#include "nccl_parts.hpp"
+#include "nccl_device_slots.hpp"
 
 extern char** environ; // NOLINT(readability-redundant-declaration)
 

@@ -18,7 +18,7 @@ namespace truestep::gpu {
 
 namespace {
 
-using distributed::Incoming;
+using distributed::IncomingMessage;
 using distributed::Label;
 using distributed::Peers;
 using distributed::Traffic;
@@ -81,11 +81,11 @@ class NcclLinks final : public nccl::RankPeers {
         ranks_.send(traffic, peer, number, told, sizeof *told);
     }
 
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         if (!stands(traffic))
             return ranks_.receive(traffic, peer, number, bytes);
-        auto asked = std::make_shared<Asked>();
+        auto asked = std::make_shared<AwaitedMessage>();
         asked->label = {traffic, number, bytes};
         asked->told = ranks_.receive(traffic, peer, number, sizeof(std::uint64_t));
         Link& link = usable(peer, rank());
@@ -96,9 +96,9 @@ class NcclLinks final : public nccl::RankPeers {
   private:
     static constexpr std::uint64_t goodbye = 1;
 
-    struct Asked {
+    struct AwaitedMessage {
         Label label;
-        std::unique_ptr<Incoming> told; ///< that it has been sent, and of how many bytes it is
+        std::unique_ptr<IncomingMessage> told; ///< that it has been sent, and of how many bytes it is
         std::shared_ptr<Bytes> to;
         bool begun = false;
     };
@@ -110,17 +110,17 @@ class NcclLinks final : public nccl::RankPeers {
         CudaDeviceStream stream;
         nccl::Comm comm;
         std::deque<std::pair<std::shared_ptr<const void>, CudaDeviceStream::Event>> leaving;
-        std::deque<std::shared_ptr<Asked>> asked;
-        struct Coming {
+        std::deque<std::shared_ptr<AwaitedMessage>> asked;
+        struct IncomingTransfer {
             Label label;
             CudaDeviceStream::Event done;
         };
-        std::optional<Coming> coming; ///< the last that this rank has begun to receive
+        std::optional<IncomingTransfer> coming; ///< the last that this rank has begun to receive
     };
 
-    class Received final : public Incoming {
+    class Received final : public IncomingMessage {
       public:
-        Received(NcclLinks& peers, Link& link, std::shared_ptr<Asked> asked)
+        Received(NcclLinks& peers, Link& link, std::shared_ptr<AwaitedMessage> asked)
             : peers_(peers), link_(link), asked_(std::move(asked)) {}
         const std::byte* wait(std::size_t) override {
             if (!asked_->begun)
@@ -131,11 +131,11 @@ class NcclLinks final : public nccl::RankPeers {
       private:
         NcclLinks& peers_;
         Link& link_;
-        std::shared_ptr<Asked> asked_;
+        std::shared_ptr<AwaitedMessage> asked_;
     };
 
     struct Greeting {
-        nccl::Seat seat{};
+        nccl::DeviceSlot seat{};
         ncclUniqueId id{}; ///< of the link from its sender
     };
 
@@ -182,11 +182,11 @@ class NcclLinks final : public nccl::RankPeers {
             for (auto& [pair, link] : links_) {
                 peers.insert(pair.first == rank() ? pair.second : pair.first);
                 if (!link.asked.empty())
-                    take(link, *std::shared_ptr<Asked>(link.asked.back()));
+                    take(link, *std::shared_ptr<AwaitedMessage>(link.asked.back()));
                 if (pair.second == rank())
                     link.stream.synchronize();
             }
-            std::vector<std::unique_ptr<Incoming>> goodbyes;
+            std::vector<std::unique_ptr<IncomingMessage>> goodbyes;
             goodbyes.reserve(peers.size());
             for (const int peer : peers)
                 goodbyes.push_back(ranks_.receive(Traffic::agreement, peer, goodbye, 0));
@@ -218,12 +218,12 @@ class NcclLinks final : public nccl::RankPeers {
 
     /// Receives the messages of a link up to this one. A receive begins only after the other side
     /// has begun to send, so that a device never waits for a rank that the host knows nothing of.
-    void take(Link& link, const Asked& last) {
+    void take(Link& link, const AwaitedMessage& last) {
         if (broken_)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         try {
             while (!last.begun) {
-                const std::shared_ptr<Asked> next = link.asked.front();
+                const std::shared_ptr<AwaitedMessage> next = link.asked.front();
                 take_one(link, *next);
                 link.asked.pop_front();
             }
@@ -234,7 +234,7 @@ class NcclLinks final : public nccl::RankPeers {
         }
     }
 
-    void take_one(Link& link, Asked& asked) {
+    void take_one(Link& link, AwaitedMessage& asked) {
         std::uint64_t bytes = 0;
         std::memcpy(&bytes, asked.told->wait(sizeof bytes), sizeof bytes);
         static_cast<void>(usable(link.from, rank()));

@@ -12,7 +12,7 @@ namespace truestep::gpu {
 
 namespace {
 
-using distributed::Incoming;
+using distributed::IncomingMessage;
 using distributed::Peers;
 
 class NcclPeers final : public nccl::RankPeers {
@@ -46,11 +46,11 @@ class NcclPeers final : public nccl::RankPeers {
         sent_.push_back({peer, number, std::move(message), bytes});
     }
 
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         if (!stands(traffic))
             return ranks_.receive(traffic, peer, number, bytes);
-        auto asked = std::make_shared<Asked>(Asked{peer, number, unused(bytes), bytes});
+        auto asked = std::make_shared<AwaitedMessage>(AwaitedMessage{peer, number, unused(bytes), bytes});
         asked_.push_back(asked);
         return std::make_unique<Received>(*this, std::move(asked));
     }
@@ -62,7 +62,7 @@ class NcclPeers final : public nccl::RankPeers {
         std::shared_ptr<const void> message;
         std::size_t bytes;
     };
-    struct Asked {
+    struct AwaitedMessage {
         int peer;
         std::uint64_t number;
         std::shared_ptr<Bytes> to;
@@ -70,9 +70,9 @@ class NcclPeers final : public nccl::RankPeers {
         bool started = false;
     };
 
-    class Received final : public Incoming {
+    class Received final : public IncomingMessage {
       public:
-        Received(NcclPeers& peers, std::shared_ptr<Asked> asked)
+        Received(NcclPeers& peers, std::shared_ptr<AwaitedMessage> asked)
             : peers_(peers), asked_(std::move(asked)) {}
         const std::byte* wait(std::size_t) override {
             if (!asked_->started)
@@ -82,7 +82,7 @@ class NcclPeers final : public nccl::RankPeers {
 
       private:
         NcclPeers& peers_;
-        std::shared_ptr<Asked> asked_;
+        std::shared_ptr<AwaitedMessage> asked_;
     };
 
     void end_all() noexcept override { comm_.end(); }
@@ -114,8 +114,8 @@ class NcclPeers final : public nccl::RankPeers {
     }
 
     /// The host finds out who is there before the device waits.
-    void meet(const std::vector<Sent>& sent, const std::vector<std::shared_ptr<Asked>>& asked) {
-        std::vector<std::unique_ptr<Incoming>> incoming;
+    void meet(const std::vector<Sent>& sent, const std::vector<std::shared_ptr<AwaitedMessage>>& asked) {
+        std::vector<std::unique_ptr<IncomingMessage>> incoming;
         for (const auto& one : asked) {
             with_.push_back(one->peer);
             incoming.push_back(ranks_.receive(Traffic::agreement, one->peer, one->number, 0));
@@ -141,7 +141,7 @@ class NcclPeers final : public nccl::RankPeers {
 
     nccl::Comm comm_;
     std::vector<Sent> sent_;
-    std::vector<std::shared_ptr<Asked>> asked_;
+    std::vector<std::shared_ptr<AwaitedMessage>> asked_;
 };
 
 } // namespace

@@ -17,7 +17,7 @@
 #include <truestep/gpu/cuda_machine.hpp>
 #include <truestep/gpu/nccl.hpp>
 
-#include "nccl_parts.hpp"
+#include "nccl_device_slots.hpp"
 
 namespace truestep::gpu::nccl {
 

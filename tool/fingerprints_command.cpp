@@ -5,7 +5,7 @@
 
 #include <truestep/report/environment.hpp>
 #include <truestep/report/folder.hpp>
-#include <truestep/verify/prints.hpp>
+#include <truestep/verify/compare_fingerprints.hpp>
 
 namespace truestep::tool {
 
@@ -27,9 +27,9 @@ void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>
                     "  truestep fingerprints run.rank*.prints\n"
                     "  truestep fingerprints run.rank*.prints --with yesterday/run.rank*.prints");
     command->callback([settings, arguments, &status] {
-        const verify::PrintsOfRun run = verify::read_run(settings->run);
-        const verify::PrintsOfRun other =
-            settings->other.empty() ? verify::PrintsOfRun{} : verify::read_run(settings->other);
+        const verify::RunFingerprints run = verify::read_run(settings->run);
+        const verify::RunFingerprints other =
+            settings->other.empty() ? verify::RunFingerprints{} : verify::read_run(settings->other);
         const verify::PrintsVerdict verdict = verify::compare_prints(run, other);
         std::fputs(text_report(verdict).c_str(), stdout);
         if (!settings->json.empty()) {

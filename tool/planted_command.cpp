@@ -12,7 +12,7 @@ namespace truestep::tool {
 namespace {
 
 int list(const std::string& system) {
-    for (const gate::Mistake& bug : gate::find_system(all_systems(), system).mistakes)
+    for (const gate::KnownBug& bug : gate::find_system(all_systems(), system).known_bugs)
         std::printf("%2d %s\n   %s\n", bug.number, bug.name.c_str(), bug.shows.c_str());
     return all_passed;
 }
@@ -37,7 +37,7 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         settings->system = system.name;
         one.option_defaults()->always_capture_default()->group("What is tried");
         one.add_option("--bug", settings->numbers,
-                       "only these: 1 to " + std::to_string(system.mistakes.size()) + "; see --list")
+                       "only these: 1 to " + std::to_string(system.known_bugs.size()) + "; see --list")
             ->delimiter(',');
         one.add_flag("--all", settings->all, "let every property try, not only until one catches it");
         one.add_option("--property", settings->properties, "let only these properties try")->delimiter(',');
@@ -73,7 +73,7 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         });
     };
     gate::by_system(*command, all_systems(), set_up,
-                    [](const gate::System& system) { return !system.mistakes.empty(); });
+                    [](const gate::System& system) { return !system.known_bugs.empty(); });
 }
 
 } // namespace truestep::tool

@@ -27,7 +27,7 @@ using training::Convergence;
 using training::Outcome;
 
 /// An implementation under test; number 0: the clean one, -1: bugs beside the step.
-struct Candidate {
+struct TrainedImplementation {
     int number = 0;
     std::string name;
     std::shared_ptr<const gate::Implementation> implementation;
@@ -43,31 +43,31 @@ class PlantedTable {
 
     int run() {
         for (const Learning::Setting& setting : learning_.settings)
-            if (const std::vector<Candidate> chosen = candidates(setting); chosen.size() > 1)
+            if (const std::vector<TrainedImplementation> chosen = candidates(setting); chosen.size() > 1)
                 run(setting, chosen);
         return finish();
     }
 
   private:
     /// The clean implementation first.
-    [[nodiscard]] std::vector<Candidate> candidates(const Learning::Setting& setting) const {
-        std::vector<Candidate> all{{0, "no mistake", system_.planted(0, group_)}};
+    [[nodiscard]] std::vector<TrainedImplementation> candidates(const Learning::Setting& setting) const {
+        std::vector<TrainedImplementation> all{{0, "no mistake", system_.planted(0, group_)}};
         if (asked_.numbers.empty() && setting.name.empty())
-            for (const Learning::Beside& one : learning_.beside(group_))
+            for (const Learning::BugOutsideStep& one : learning_.beside(group_))
                 all.push_back({-1, one.words, one.implementation});
-        for (const gate::Mistake& mistake : system_.mistakes) {
+        for (const gate::KnownBug& known_bug : system_.known_bugs) {
             const bool wanted = asked_.numbers.empty() ||
-                                std::ranges::find(asked_.numbers, mistake.number) != asked_.numbers.end();
-            if (!wanted || learning_.setting_of(mistake.shows) != setting.name)
+                                std::ranges::find(asked_.numbers, known_bug.number) != asked_.numbers.end();
+            if (!wanted || learning_.setting_of(known_bug.shows) != setting.name)
                 continue;
-            auto implementation = system_.planted(mistake.number, group_);
+            auto implementation = system_.planted(known_bug.number, group_);
             if (implementation->unavailable().empty())
-                all.push_back({mistake.number, mistake.name, std::move(implementation)});
+                all.push_back({known_bug.number, known_bug.name, std::move(implementation)});
         }
         return all;
     }
 
-    void run(const Learning::Setting& setting, const std::vector<Candidate>& chosen) {
+    void run(const Learning::Setting& setting, const std::vector<TrainedImplementation>& chosen) {
         training::ConvergeSettings settings = training::usual_convergence(learning_, setting.name);
         settings.pairs = static_cast<std::size_t>(asked_.pairs);
         settings.base_pairs = std::max<std::size_t>(2 * settings.pairs, 10);
@@ -77,7 +77,7 @@ class PlantedTable {
                     setting.words.c_str(), convergence.results().sigma.of_difference,
                     training::trigram(convergence.results().levels.floors),
                     end_of(convergence.results().curves.front()).loss);
-        for (const Candidate& one : chosen)
+        for (const TrainedImplementation& one : chosen)
             add(one, setting, convergence.judge({one.implementation}).front());
         const std::string folder =
             asked_.report.empty() ? ""
@@ -96,8 +96,8 @@ class PlantedTable {
         return name;
     }
 
-    void add(const Candidate& candidate, const Learning::Setting& setting,
-             const Convergence::Judged& judged) {
+    void add(const TrainedImplementation& candidate, const Learning::Setting& setting,
+             const Convergence::ImplementationVerdict& judged) {
         const bool shows = !judged.ended.empty() || judged.verdict.outcome == Outcome::worse ||
                            judged.verdict.outcome == Outcome::mistrusted;
         const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };

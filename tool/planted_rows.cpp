@@ -6,13 +6,13 @@ namespace truestep::tool {
 
 using nlohmann::ordered_json;
 
-ordered_json skipped_row(int number, const std::string& mistake, const gate::Implementation& implementation,
-                         const std::string& command) {
+ordered_json skipped_row(int number, const std::string& known_bug,
+                         const gate::Implementation& implementation, const std::string& command) {
     return {{"implementation", implementation.name()},
             {"communicator", implementation.communicator()},
             {"number", 0},
             {"property", "planted bug " + std::to_string(number)},
-            {"says", mistake + ": a property catches it."},
+            {"says", known_bug + ": a property catches it."},
             {"cases", 0},
             {"classes", ordered_json::object()},
             {"seconds", 0.0},
@@ -22,9 +22,9 @@ ordered_json skipped_row(int number, const std::string& mistake, const gate::Imp
             {"failure", nullptr}};
 }
 
-ordered_json uncaught_row(int number, const std::string& mistake) {
+ordered_json uncaught_row(int number, const std::string& known_bug) {
     return {{"number", number},
-            {"name", mistake},
+            {"name", known_bug},
             {"caught", false},
             {"property", ""},
             {"also", ordered_json::array()},

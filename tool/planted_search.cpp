@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include <truestep/gate/apart.hpp>
+#include <truestep/gate/isolated_search.hpp>
 #include <truestep/gate/results.hpp>
 #include <truestep/gate/terminal.hpp>
 #include <truestep/problem/error.hpp>
@@ -18,8 +18,8 @@ namespace truestep::tool {
 
 namespace {
 
-using gate::Ended;
 using gate::Implementation;
+using gate::ProcessEnd;
 using gate::Progress;
 using gate::Property;
 using gate::SearchOptions;
@@ -61,7 +61,7 @@ class Planted {
     int run() {
         std::vector<int> numbers = settings_.numbers;
         if (numbers.empty())
-            for (const gate::Mistake& bug : system_.mistakes)
+            for (const gate::KnownBug& bug : system_.known_bugs)
                 numbers.push_back(bug.number);
         for (const int number : numbers) {
             const auto implementation = system_.planted(number, group_);
@@ -81,16 +81,16 @@ class Planted {
 
   private:
     void skip_bug(int number, const Implementation& implementation) {
-        results_.add_property(
-            skipped_row(number, system_.mistakes[static_cast<std::size_t>(number - 1)].name, implementation,
-                        program_ + " planted" + of_system() + " --bug " + std::to_string(number)));
+        results_.add_property(skipped_row(
+            number, system_.known_bugs[static_cast<std::size_t>(number - 1)].name, implementation,
+            program_ + " planted" + of_system() + " --bug " + std::to_string(number)));
         ++skipped_;
     }
 
     void catch_bug_later(int number, const std::shared_ptr<const Implementation>& implementation) {
         pieces_.push_back(
             {.work = [this, number, implementation](
-                         const Ended& before) { return caught(number, *implementation, before); },
+                         const ProcessEnd& before) { return caught(number, *implementation, before); },
              .told =
                  [this, number](const ordered_json& row) {
                      progress_.show("bug " + std::to_string(number));
@@ -110,9 +110,9 @@ class Planted {
 
     /// Which property catches it, as a row of the results.
     [[nodiscard]] ordered_json caught(int number, const Implementation& implementation,
-                                      const Ended& before) {
+                                      const ProcessEnd& before) {
         ordered_json row =
-            uncaught_row(number, system_.mistakes[static_cast<std::size_t>(number - 1)].name);
+            uncaught_row(number, system_.known_bugs[static_cast<std::size_t>(number - 1)].name);
         // Most bugs show in the first few cases of some property. So all properties try few cases
         // before one tries many, and in between only the standing ones, which reveal bugs that need
         // large cases. A table of which property catches what uses many only.
@@ -129,16 +129,16 @@ class Planted {
     /// Tries the properties in their order on these cases until one catches the bug, or all of
     /// them.
     void look_for(ordered_json& row, int number, const Implementation& implementation, const Pass& pass,
-                  const Ended& before) {
+                  const ProcessEnd& before) {
         for (const Property* property : properties_) {
             const bool first = !row["caught"];
             if (!first && !settings_.all)
                 break;
             // Device implementations may leave some properties out.
-            if (!gate::why_not(*property, implementation, implementation.left_out()).empty())
+            if (!gate::why_not(*property, implementation, implementation.unsupported()).empty())
                 continue;
             SearchOptions options;
-            options.left_out = implementation.left_out();
+            options.unsupported = implementation.unsupported();
             options.cases = pass.drawn;
             options.seed = settings_.seed;
             options.most_evaluations = first ? 2000 : 0;
@@ -196,7 +196,7 @@ class Planted {
     void accuse_later(const std::shared_ptr<const Implementation>& implementation,
                       const Property& property) {
         SearchOptions options;
-        options.left_out = implementation->left_out();
+        options.unsupported = implementation->unsupported();
         const int count = static_cast<int>(properties_.size());
         options.cases = (settings_.clean_cases + count - 1) / count;
         options.seed = settings_.seed;
@@ -207,7 +207,7 @@ class Planted {
             return watch_.goes_on(with + " --case " + shell_word(line), line);
         };
         pieces_.push_back({.work =
-                               [this, implementation, &property, options](const Ended& before) {
+                               [this, implementation, &property, options](const ProcessEnd& before) {
                                    return to_json(search_again(system_, *implementation, property, options,
                                                                before, case_seconds(), ""),
                                                   "");

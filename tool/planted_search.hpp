@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gate/apart.hpp>
+#include <truestep/gate/isolated_search.hpp>
 
 #include "systems.hpp"
 #include "training.hpp"

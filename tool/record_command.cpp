@@ -23,9 +23,9 @@ namespace truestep::tool {
 
 namespace {
 
-using Takes = verify::Setting::Takes;
+using ValueCount = verify::Setting::ValueCount;
 
-struct Asked {
+struct RecordArguments {
     std::string output;
     verify::Settings::Given given;
     bool phases = false;
@@ -65,14 +65,15 @@ std::string source(const std::vector<std::string>& arguments) {
     return text;
 }
 
-void run(const Asked& asked, const gate::System& system, const std::vector<std::string>& arguments) {
-    verify::MadeUpRun made_up{asked.output,
-                              verify::Settings(system.traces.settings, asked.given, system.name),
-                              asked.phases, trace::parse_replicas(asked.replicas), source(arguments)};
+void run(const RecordArguments& asked, const gate::System& system,
+         const std::vector<std::string>& arguments) {
+    verify::SyntheticRun synthetic{asked.output,
+                                   verify::Settings(system.traces.settings, asked.given, system.name),
+                                   asked.phases, trace::parse_replicas(asked.replicas), source(arguments)};
     gate::Progress progress(asked.output);
     leave_nothing_of(asked.output);
-    made_up.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
-    system.traces.record(made_up);
+    synthetic.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
+    system.traces.record(synthetic);
     say_written("", asked.output);
 }
 
@@ -84,7 +85,7 @@ void add_settings(CLI::App& command, verify::Settings::Given& given, const gate:
         };
         command.add_option_function<std::vector<std::string>>("--" + setting.option, keep, setting.help)
             ->default_str(setting.value)
-            ->expected(1, setting.takes == Takes::one ? 1 : -1);
+            ->expected(1, setting.takes == ValueCount::one ? 1 : -1);
     }
 }
 
@@ -100,7 +101,7 @@ void add_record(CLI::App& app, int& status, const std::vector<std::string>& argu
     CLI::App* command =
         app.add_subcommand("record", "run the reference on synthetic gradients and write a trace");
     const auto set_up = [&](CLI::App& one, const gate::System& system, const std::string& words) {
-        auto asked = std::make_shared<Asked>();
+        auto asked = std::make_shared<RecordArguments>();
         one.option_defaults()->always_capture_default()->group("What is written");
         one.add_option("-o,--output", asked->output, "the trace to write")->required();
         one.add_flag("--phases", asked->phases,

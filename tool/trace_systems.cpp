@@ -5,7 +5,7 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/trace/prints.hpp>
+#include <truestep/trace/rank_fingerprints.hpp>
 #include <truestep/trace/reader.hpp>
 
 namespace truestep::tool {

@@ -53,7 +53,7 @@ void print(const std::string& text) {
 }
 
 /// One table for many traces; failed ones are reported in full below it.
-class Brief {
+class BriefTable {
   public:
     void add(const verify::TraceVerdict& verdict) {
         const verify::Row all = verify::total(verdict.rows);
@@ -111,7 +111,7 @@ ToldTrace bad_trace(const std::string& trace, const Error& error, Counts& counts
 }
 
 ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
-                     Counts& counts, Brief& brief) {
+                     Counts& counts, BriefTable& brief) {
     // The command comes before the run, so that it is printed even if that crashes.
     if (!settings.brief)
         print("$ " + command_line(trace, settings) + "\n");
@@ -150,7 +150,7 @@ ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify
 
 /// Verifies one run: a trace, or the files of its ranks.
 ToldTrace verify_run(const std::vector<std::filesystem::path>& files, const VerifyRun& settings,
-                     const verify::VerifyOptions& options, Counts& counts, Brief& brief) {
+                     const verify::VerifyOptions& options, Counts& counts, BriefTable& brief) {
     // An unreadable file is reported below the command, by the code that reads it.
     std::string trace = files.front().string();
     try {
@@ -179,7 +179,7 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
         options.from = verify::parse_from(settings.from);
 
     Counts counts;
-    Brief brief;
+    BriefTable brief;
     options.look = !settings.report.empty();
     nlohmann::ordered_json traces = nlohmann::ordered_json::array();
     nlohmann::ordered_json pages = nlohmann::ordered_json::array();

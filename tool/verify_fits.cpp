@@ -21,7 +21,7 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
     std::vector<std::string> lines = verify::what_may_be_wrong(system.traces, verdict, options);
     try {
         // Runs in its own process, since a tried bug may crash it.
-        gate::Ended ended;
+        gate::ProcessEnd ended;
         gate::now_running("truestep verify " + gate::shell_word(trace)); // the time begins here
         const nlohmann::ordered_json fits = gate::in_child(
             [&] {

@@ -64,9 +64,9 @@ std::vector<std::string> what_may_be_wrong(const Traces& traces, const TraceVerd
         if (!line.empty())
             lines.push_back(std::move(line));
     };
-    if (parts && traces.known_mistake)
+    if (parts && traces.known_bug)
         try {
-            add(traces.known_mistake(judged));
+            add(traces.known_bug(judged));
         } catch (const std::exception& error) {
             add(std::string("known bugs were not tried within rounding: ") + error.what());
         }

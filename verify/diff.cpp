@@ -132,8 +132,9 @@ class StepDiff {
     /// Compares copies with copies if both traces hold them; otherwise the values that represent
     /// all ranks in each.
     template <class Element>
-    void compare_replicas(const trace::Result& result, Index step, const trace::Replicated<Element>& of_a,
-                          const trace::Replicated<Element>& of_b) {
+    void compare_replicas(const trace::Result& result, Index step,
+                          const trace::ReplicatedValues<Element>& of_a,
+                          const trace::ReplicatedValues<Element>& of_b) {
         const Index size = a_.schema().layout.size();
         const std::string what(result.kind.name);
         const bool copies = !of_a.copies.empty() && !of_b.copies.empty();
@@ -161,7 +162,7 @@ class StepDiff {
     }
 
     template <class Element>
-    static const std::vector<Element>* representative(const trace::Replicated<Element>& of) {
+    static const std::vector<Element>* representative(const trace::ReplicatedValues<Element>& of) {
         return of.shared ? &*of.shared : of.copies.empty() ? nullptr : &of.copies.front();
     }
 

@@ -101,7 +101,7 @@ std::string text_report(const TraceVerdict& verdict) {
     text += "  source   " + one_line(verdict.source) + "\n";
     text += "  level    " + name(verdict.level) + ": " + explain(verdict.level) + "\n";
     text += "  from     " + name(verdict.from) +
-            (verdict.from == From::recorded
+            (verdict.from == ReferenceStart::recorded
                  ? ": each " + std::string(verdict.words.step) + " begins at the recorded state before it\n"
                  : ": the reference runs free\n");
     Table table({{"phase"},

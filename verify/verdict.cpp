@@ -20,15 +20,15 @@ Row total(const std::vector<Row>& rows) {
     return all;
 }
 
-std::string name(From from) {
-    return from == From::recorded ? "recorded" : "start";
+std::string name(ReferenceStart from) {
+    return from == ReferenceStart::recorded ? "recorded" : "start";
 }
 
-From parse_from(const std::string& text) {
+ReferenceStart parse_from(const std::string& text) {
     if (text == "recorded")
-        return From::recorded;
+        return ReferenceStart::recorded;
     if (text == "start")
-        return From::start;
+        return ReferenceStart::start;
     throw Error("--from is '" + text + "'; it must be recorded or start");
 }
 

@@ -14,7 +14,8 @@ VerdictBuilder::VerdictBuilder(const trace::Reader& trace, const VerifyOptions& 
               trace.schema().layout,
               trace.schema().steps,
               options.level,
-              options.from.value_or(trace.states_recorded() ? From::recorded : From::start),
+              options.from.value_or(trace.states_recorded() ? ReferenceStart::recorded
+                                                            : ReferenceStart::start),
               {},
               {},
               std::nullopt,

@@ -85,7 +85,7 @@ void gossip_row(benchmark::State& state) {
     const std::vector<float> other = some(state, 1.0F);
     std::vector<float> before = some(state, 1.0F);
     std::vector<float> theta = some(state, 1.0F);
-    const Met met{other.data(), 1.0F};
+    const NeighbourVector met{other.data(), 1.0F};
     const Gossip gossip{{&met, 1}, 0.5F, 0.5F, true, false};
     take_turns(
         state, 16.0 * static_cast<double>(d),

@@ -15,10 +15,10 @@ std::unique_ptr<distributed::scape::Backend> make_backend(const problem::Problem
         Exchange::device);
 }
 
-Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int device,
-                 bool graph) {
+SingleRank make_alone(const problem::Problem& problem, std::span<const float> parameters, int device,
+                      bool graph) {
     const CudaStream stream({.device = device, .stream = nullptr, .graphs = graph});
-    Alone alone;
+    SingleRank alone;
     alone.ranks = distributed::InProcessGroup(1).communicator(0);
     alone.communicator = make_cuda_communicator(*alone.ranks, stream);
     alone.backend = scape::make_cuda_backend(problem, parameters, stream, Exchange::device);

@@ -17,13 +17,13 @@ namespace truestep::gpu::bench {
                                                                         int device, const Stream& stream);
 
 /// All parts of a whole step of a single rank.
-struct Alone {
+struct SingleRank {
     std::unique_ptr<distributed::Communicator> ranks; ///< under the communicator
     std::unique_ptr<distributed::Communicator> communicator;
     std::unique_ptr<distributed::scape::Backend> backend;
 };
 /// `graph`: launches are put together in CUDA graphs; otherwise one by one.
-[[nodiscard]] Alone make_alone(const problem::Problem& problem, std::span<const float> parameters,
-                               int device, bool graph);
+[[nodiscard]] SingleRank make_alone(const problem::Problem& problem, std::span<const float> parameters,
+                                    int device, bool graph);
 
 } // namespace truestep::gpu::bench

@@ -45,7 +45,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
     try {
-        const Parsed parsed = parse(argc, argv);
+        const ParsedOptions parsed = parse(argc, argv);
         return parsed.status ? *parsed.status : run(parsed.options);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_gpu: %s\n", error.what());

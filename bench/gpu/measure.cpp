@@ -340,7 +340,7 @@ void measure_launches(Report& report, const Options& options, const Stream& stre
     std::vector<float> w(static_cast<std::size_t>(setting.size));
     for (std::size_t i = 0; i < w.size(); ++i)
         w[i] = counter_value(1, static_cast<Index>(i));
-    Alone alone = make_alone(setting.problem, w, options.device, graph);
+    SingleRank alone = make_alone(setting.problem, w, options.device, graph);
     distributed::scape::Scape optimizer(setting.problem, {{0, setting.size}},
                                         problem::DensitySchedule::constant(setting.density),
                                         std::move(alone.backend), *alone.communicator, {});

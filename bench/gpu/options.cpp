@@ -27,8 +27,8 @@ Index parse_size(const std::string& text) {
     return size;
 }
 
-Parsed parse(int argc, const char* const* argv) {
-    Parsed parsed;
+ParsedOptions parse(int argc, const char* const* argv) {
+    ParsedOptions parsed;
     Options& options = parsed.options;
     std::vector<std::string> sizes;
     CLI::App app(

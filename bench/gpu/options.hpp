@@ -26,10 +26,10 @@ struct Options {
 [[nodiscard]] Index parse_size(const std::string& text);
 
 /// The options, or the exit status after printing help or an error. Throws truestep::Error.
-struct Parsed {
+struct ParsedOptions {
     Options options;
     std::optional<int> status;
 };
-[[nodiscard]] Parsed parse(int argc, const char* const* argv);
+[[nodiscard]] ParsedOptions parse(int argc, const char* const* argv);
 
 } // namespace truestep::gpu::bench

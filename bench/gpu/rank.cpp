@@ -142,7 +142,7 @@ void LocalRank::run(Phase phase, const float* gradient) {
     case Phase::advance:
         return backend_->advance_mask();
     case Phase::local_pass: // in which the selection begins
-        backend_->foresee(setting_.own);
+        backend_->hint_next_selection(setting_.own);
         return backend_->local_pass(scalars(), gradient);
     case Phase::select:
         return backend_->select(setting_.own, 0);

@@ -50,7 +50,7 @@ class PlainSender {
     int peer_;
     std::uint64_t step_ = 0;
     std::size_t size_ = 0;
-    std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
+    std::map<Index, std::unique_ptr<distributed::IncomingMessage>> expected_;
 };
 
 class PlainReceiver {
@@ -62,7 +62,7 @@ class PlainReceiver {
         expected_[micro] = peers_.receive(Traffic::payload, peer_, number(micro),
                                           static_cast<std::size_t>(tokens) * width_ * sizeof(float));
     }
-    distributed::mapl::Receiver::Arrived forward(Index micro, Index tokens) {
+    distributed::mapl::Receiver::ReceivedActivations forward(Index micro, Index tokens) {
         const std::size_t size = static_cast<std::size_t>(tokens) * width_;
         const auto incoming = std::exchange(expected_[micro], nullptr);
         const auto* values = reinterpret_cast<const float*>(incoming->wait(size * sizeof(float)));
@@ -84,7 +84,7 @@ class PlainReceiver {
     int peer_;
     std::size_t width_;
     std::uint64_t step_ = 0;
-    std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
+    std::map<Index, std::unique_ptr<distributed::IncomingMessage>> expected_;
 };
 
 } // namespace truestep::bench::mapl

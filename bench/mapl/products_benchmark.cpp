@@ -23,8 +23,8 @@ namespace {
 using namespace truestep::distributed::mapl;
 using namespace truestep::problem::mapl;
 using truestep::quantile;
-using truestep::bench::Beside;
 using truestep::bench::take_turns;
+using truestep::bench::TimeOverFloor;
 
 constexpr std::size_t vocabulary = 32000;
 
@@ -48,7 +48,7 @@ Floats near_to(const Floats& books, std::size_t tokens, std::size_t width) {
 }
 
 /// `flops`: those of the products.
-void report(benchmark::State& state, const Beside& seconds, double flops) {
+void report(benchmark::State& state, const TimeOverFloor& seconds, double flops) {
     truestep::bench::report_time(state, seconds.action);
     const double floor = quantile(seconds.floor, 0.1);
     state.counters["share_of_products"] = floor / quantile(seconds.action, 0.1);
@@ -110,7 +110,7 @@ struct Batch {
 void through(benchmark::State& state, bool anchored, bool keeps) {
     Batch batch(state);
     const SideMatrices side = batch.side(anchored);
-    const Beside seconds = take_turns(
+    const TimeOverFloor seconds = take_turns(
         state, [&] { batch.bare(anchored); },
         [&] {
             compress(side, batch.ids, batch.x.data(), keeps ? batch.q.data() : nullptr, batch.z.data());
@@ -155,7 +155,7 @@ void iterations(benchmark::State& state, int count, const Action& action) {
     const Floats start = first_subspace(settings.width, settings.rank, 1);
     Iteration one{static_cast<std::size_t>(settings.width), static_cast<std::size_t>(settings.rank), start};
     Floats x;
-    const Beside seconds = take_turns(
+    const TimeOverFloor seconds = take_turns(
         state,
         [&] {
             x = start; // a copy that the action needs only here
@@ -195,7 +195,7 @@ void encode(benchmark::State& state) {
     Floats learned = books;
     Codec codec(settings);
     std::vector<Word> indices;
-    const Beside seconds = take_turns(
+    const TimeOverFloor seconds = take_turns(
         state,
         [&] {
             for (std::size_t first = 0; first < tokens; first += piece)

@@ -18,13 +18,13 @@ namespace host = distributed::host;
 class DenseBf16 final : public Peer {
   public:
     DenseBf16(const Setting& setting, Communicator& communicator, std::span<const float> parameters,
-              Gathered gathered)
+              ParameterFormat gathered)
         : hyper_(setting.hyper), communicator_(communicator), gathered_(gathered),
           ranges_(shards(setting.size, communicator.size())),
           own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
           w_(parameters.begin(), parameters.end()), halves_(w_.size()),
           received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F) {
-        if (gathered_ == Gathered::bf16)
+        if (gathered_ == ParameterFormat::bf16)
             master_.assign(w_.begin() + own_.begin, w_.begin() + own_.end);
     }
 
@@ -38,7 +38,7 @@ class DenseBf16 final : public Peer {
         communicator_
             .start_all_to_all(Traffic::gradient, halves_.data(), by_owner, received_.data(), from_each)
             ->wait();
-        float* const w = gathered_ == Gathered::fp32 ? w_.data() + own_.begin : master_.data();
+        float* const w = gathered_ == ParameterFormat::fp32 ? w_.data() + own_.begin : master_.data();
         for (std::size_t begin = 0; begin < size(); begin += block)
             update(s, begin, std::min(block, size() - begin), w);
         gather();
@@ -47,13 +47,13 @@ class DenseBf16 final : public Peer {
 
     [[nodiscard]] State state() override {
         State state{{{"w", w_}, {"m", m_}}, {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
-        if (gathered_ == Gathered::bf16)
+        if (gathered_ == ParameterFormat::bf16)
             state.vectors["master"] = master_;
         return state;
     }
     void restore(const State& state) override {
         w_ = values_in(state, "w", w_.size());
-        if (gathered_ == Gathered::bf16)
+        if (gathered_ == ParameterFormat::bf16)
             master_ = values_in(state, "master", master_.size());
         m_ = values_in(state, "m", m_.size());
         steps_ = count_in(state, "steps");
@@ -76,7 +76,7 @@ class DenseBf16 final : public Peer {
             mean[i] /= s.workers;
         static_cast<void>(host::dense(hyper_.bias_correction, s, static_cast<Index>(count), mean.data(),
                                       m_.data() + begin, w + begin));
-        if (gathered_ == Gathered::bf16)
+        if (gathered_ == ParameterFormat::bf16)
             for (std::size_t i = 0; i < count; ++i)
                 halves_[static_cast<std::size_t>(own_.begin) + begin + i] = to_bf16(w[begin + i]);
     }
@@ -84,7 +84,7 @@ class DenseBf16 final : public Peer {
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
 
     void gather() {
-        if (gathered_ == Gathered::fp32) {
+        if (gathered_ == ParameterFormat::fp32) {
             communicator_
                 .start_all_gather(Traffic::parameters, w_.data() + own_.begin, w_.data(),
                                   sizes_of(ranges_, sizeof(float)))
@@ -101,7 +101,7 @@ class DenseBf16 final : public Peer {
 
     problem::HyperParameters hyper_;
     Communicator& communicator_;
-    Gathered gathered_;
+    ParameterFormat gathered_;
     std::vector<problem::Range> ranges_;
     problem::Range own_;
     std::vector<float> w_;
@@ -115,7 +115,7 @@ class DenseBf16 final : public Peer {
 } // namespace
 
 std::unique_ptr<Peer> make_dense_bf16(const Setting& setting, Communicator& communicator,
-                                      std::span<const float> parameters, Gathered gathered) {
+                                      std::span<const float> parameters, ParameterFormat gathered) {
     return std::make_unique<DenseBf16>(setting, communicator, parameters, gathered);
 }
 

@@ -13,9 +13,9 @@ namespace truestep::peers {
 
 std::unique_ptr<Peer> make_dense(const Setting&, Communicator&, std::span<const float> parameters);
 /// Gradients travel as bf16. Parameters travel as fp32, or as bf16 while their owners keep fp32.
-enum class Gathered { fp32, bf16 };
+enum class ParameterFormat { fp32, bf16 };
 std::unique_ptr<Peer> make_dense_bf16(const Setting&, Communicator&, std::span<const float> parameters,
-                                      Gathered gathered);
+                                      ParameterFormat gathered);
 std::unique_ptr<Peer> make_adamw(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_topk(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_ok_topk(const Setting&, Communicator&, std::span<const float> parameters);

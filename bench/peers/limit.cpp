@@ -80,7 +80,7 @@ double least_memory_of_exchange(std::string_view kind, double ranks) {
 
 } // namespace
 
-Least least_bytes(std::string_view name, const Setting& setting, int ranks) {
+LeastBytes least_bytes(std::string_view name, const Setting& setting, int ranks) {
     const Kind& kind = kind_of(name);
     const auto steps = static_cast<double>(inner_steps(kind, setting));
     const auto workers = static_cast<double>(ranks);
@@ -93,7 +93,7 @@ double Limit::larger() const {
     return std::max(wire, memory);
 }
 
-Limit limit_of(const Least& least, double rate, double copy) {
+Limit limit_of(const LeastBytes& least, double rate, double copy) {
     return {rate > 0 ? least.wire / rate : 0, least.memory / copy};
 }
 

@@ -171,9 +171,9 @@ std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting, c
     if (kind == "dense")
         return make_dense(setting, links.all, parameters);
     if (kind == "dense-bf16")
-        return make_dense_bf16(setting, links.all, parameters, Gathered::fp32);
+        return make_dense_bf16(setting, links.all, parameters, ParameterFormat::fp32);
     if (kind == "dense-bf16-all")
-        return make_dense_bf16(setting, links.all, parameters, Gathered::bf16);
+        return make_dense_bf16(setting, links.all, parameters, ParameterFormat::bf16);
     if (kind == "adamw")
         return make_adamw(setting, links.all, parameters);
     if (kind == "topk-indices")

@@ -7,7 +7,7 @@
 
 #include <truestep/problem/error.hpp>
 
-#include "called.hpp"
+#include "started_action.hpp"
 
 namespace truestep::abi {
 
@@ -24,7 +24,7 @@ class CalledExchange final : public Exchange {
     void wait() override { called_.wait(); }
 
   private:
-    Called<truestep_exchanges> called_;
+    StartedAction<truestep_exchanges> called_;
 };
 
 /// The caller's functions as a communicator.

@@ -8,23 +8,23 @@
 
 #include <truestep/problem/error.hpp>
 
-#include "called.hpp"
 #include "communicator.hpp"
+#include "started_action.hpp"
 
 namespace truestep::abi {
 
 namespace {
 
-using distributed::Incoming;
+using distributed::IncomingMessage;
 using distributed::Traffic;
 
-using CalledMessage = Called<truestep_messages>;
+using CalledMessage = StartedAction<truestep_messages>;
 
 std::string told(const char* direction, int peer, std::uint64_t number) {
     return std::string("message ") + std::to_string(number) + direction + std::to_string(peer);
 }
 
-class CalledIncoming final : public Incoming {
+class CalledIncoming final : public IncomingMessage {
   public:
     CalledIncoming(const truestep_messages& functions, Traffic traffic, int peer, std::uint64_t number,
                    std::size_t bytes)
@@ -69,8 +69,8 @@ class CalledPeers final : public distributed::Peers {
         sent_.push_back({std::move(message), std::move(carried)});
     }
 
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         return std::make_unique<CalledIncoming>(functions_, traffic, peer, number, bytes);
     }
 

@@ -11,7 +11,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
-#include "held.hpp"
+#include "recorder_extent.hpp"
 #include "values.hpp"
 
 namespace truestep::abi {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view star = "rank*";
 
 /// A file and its run. Without `rank` the file holds all ranks.
-struct Given {
+struct GivenFile {
     fs::path run;
     std::optional<RankFile> of;
 };
@@ -40,7 +40,7 @@ fs::path starred(const fs::path& path, int rank) {
     return path.parent_path() / name.replace(at, wanted.size(), star);
 }
 
-Given given(const fs::path& path) {
+GivenFile given(const fs::path& path) {
     const storage::SafetensorsFile file(path);
     const auto of = rank_in(config_of(file), begin_of_config_errors(file));
     return {of ? starred(path, of->rank) : path, of};
@@ -92,7 +92,7 @@ std::vector<std::vector<fs::path>> by_run(const std::vector<fs::path>& files) {
     for (const fs::path& file : files) {
         std::optional<fs::path> run;
         try {
-            if (const Given found = given(file); found.of)
+            if (const GivenFile found = given(file); found.of)
                 run = found.run;
         } catch (const Error&) {
             // Reading the file will report the error.
@@ -114,12 +114,12 @@ fs::path run_of(const std::vector<fs::path>& files) {
         throw Error("no trace is given; give one, or the files of all ranks");
     if (files.size() == 1 && names_ranks(files.front()))
         return files.front();
-    const Given first = given(files.front());
+    const GivenFile first = given(files.front());
     if (!first.of && files.size() == 1)
         return files.front();
     std::vector<bool> there;
     for (const fs::path& path : files) {
-        const Given next = given(path);
+        const GivenFile next = given(path);
         if (!next.of)
             throw Error(path.string() + ": it holds a whole run, but more files were given; give one run: "
                                         "a file, or those of all its ranks");

@@ -188,8 +188,8 @@ std::optional<std::vector<std::uint8_t>> Reader::mask(const Kind& kind, Index st
 }
 
 template <class Element, class Read>
-Replicated<Element> Reader::replicated(const Kind& kind, Index step, const Read& read) const {
-    Replicated<Element> result;
+ReplicatedValues<Element> Reader::replicated(const Kind& kind, Index step, const Read& read) const {
+    ReplicatedValues<Element> result;
     if (const std::string name = tensor_name(kind, step, 0); file_.holds(name))
         result.shared = read(name);
     if (file_.holds(copy_name(kind, step, 0)))
@@ -200,11 +200,11 @@ Replicated<Element> Reader::replicated(const Kind& kind, Index step, const Read&
     return result;
 }
 
-Replicated<float> Reader::replicated_values(const Kind& kind, Index step, Part part) const {
+ReplicatedValues<float> Reader::replicated_values(const Kind& kind, Index step, Part part) const {
     return replicated<float>(kind, step, [&](const std::string& name) { return floats(name, part); });
 }
 
-Replicated<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step, Part part) const {
+ReplicatedValues<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step, Part part) const {
     return replicated<std::uint8_t>(kind, step, [&](const std::string& name) { return bits(name, part); });
 }
 

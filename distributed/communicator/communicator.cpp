@@ -31,9 +31,10 @@ std::unique_ptr<Exchange> Communicator::start_all_to_owners(Traffic traffic, con
 namespace {
 
 /// Stretches copied one after the other, like the parts of an all-to-all.
-class Packed {
+class PackedStretches {
   public:
-    explicit Packed(Communicator::Stretches stretches) : stretches_(stretches.begin(), stretches.end()) {
+    explicit PackedStretches(Communicator::Stretches stretches)
+        : stretches_(stretches.begin(), stretches.end()) {
         std::size_t all = 0;
         for (const Stretch& stretch : stretches_) {
             sizes_.push_back(stretch.size);
@@ -83,8 +84,8 @@ class PackedExchange final : public Exchange {
     }
 
   private:
-    Packed sent_;
-    Packed received_;
+    PackedStretches sent_;
+    PackedStretches received_;
     void* receive_;
     std::unique_ptr<Exchange> exchange_;
 };

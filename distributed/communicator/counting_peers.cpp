@@ -25,10 +25,10 @@ CountingPeers::Sent operator+(CountingPeers::Sent one, const CountingPeers::Sent
 
 } // namespace
 
-class CountingPeers::Disturbed final : public Incoming {
+class CountingPeers::Disturbed final : public IncomingMessage {
   public:
-    Disturbed(CountingPeers& peers, std::unique_ptr<Incoming> inner, std::size_t bytes, bool holds_back,
-              std::chrono::milliseconds delay)
+    Disturbed(CountingPeers& peers, std::unique_ptr<IncomingMessage> inner, std::size_t bytes,
+              bool holds_back, std::chrono::milliseconds delay)
         : peers_(peers), inner_(std::move(inner)), earliest_(Clock::now() + delay),
           held_(holds_back ? bytes : 0, nonsense), holds_back_(holds_back) {}
     Disturbed(const Disturbed&) = delete;
@@ -50,7 +50,7 @@ class CountingPeers::Disturbed final : public Incoming {
 
   private:
     CountingPeers& peers_;
-    std::unique_ptr<Incoming> inner_;
+    std::unique_ptr<IncomingMessage> inner_;
     Clock::time_point earliest_;
     std::vector<std::byte> held_;
     std::size_t there_ = 0; ///< of held_, from its beginning
@@ -112,8 +112,8 @@ void CountingPeers::send(Traffic traffic, int peer, std::uint64_t number,
     sent = sent + Sent{.messages = 1, .bytes = bytes};
 }
 
-std::unique_ptr<Incoming> CountingPeers::receive(Traffic traffic, int peer, std::uint64_t number,
-                                                 std::size_t bytes) {
+std::unique_ptr<IncomingMessage> CountingPeers::receive(Traffic traffic, int peer, std::uint64_t number,
+                                                        std::size_t bytes) {
     one_more_call();
     auto inner = inner_.receive(traffic, peer, number, bytes);
     const auto from = static_cast<std::size_t>(peer);

@@ -193,7 +193,7 @@ class PeerGroup {
 namespace {
 
 /// The data that a rank's Peers and its Incoming share.
-struct Seat {
+struct RankSlot {
     std::shared_ptr<PeerGroup> group;
     int rank;
     bool left = false;
@@ -211,14 +211,14 @@ struct Seat {
     }
 };
 
-class Taken final : public Incoming {
+class TakenMessage final : public IncomingMessage {
   public:
-    Taken(std::shared_ptr<Seat> seat, int peer, const Label& label)
+    TakenMessage(std::shared_ptr<RankSlot> seat, int peer, const Label& label)
         : seat_(std::move(seat)), peer_(peer), label_(label),
           slot_(seat_->group->await(seat_->rank, peer)) {}
-    Taken(const Taken&) = delete;
-    Taken& operator=(const Taken&) = delete;
-    ~Taken() override {
+    TakenMessage(const TakenMessage&) = delete;
+    TakenMessage& operator=(const TakenMessage&) = delete;
+    ~TakenMessage() override {
         if (!come_)
             (void)seat_->group->drop(*slot_, seat_->rank);
     }
@@ -244,7 +244,7 @@ class Taken final : public Incoming {
         come_ = true;
     }
 
-    std::shared_ptr<Seat> seat_;
+    std::shared_ptr<RankSlot> seat_;
     int peer_;
     Label label_;
     std::shared_ptr<Slot> slot_;
@@ -254,7 +254,7 @@ class Taken final : public Incoming {
 class ThreadPeers final : public Peers {
   public:
     ThreadPeers(std::shared_ptr<PeerGroup> group, int rank)
-        : seat_(std::make_shared<Seat>(Seat{.group = std::move(group), .rank = rank})) {
+        : seat_(std::make_shared<RankSlot>(RankSlot{.group = std::move(group), .rank = rank})) {
         seat_->group->claim(rank);
     }
     ThreadPeers(const ThreadPeers&) = delete;
@@ -273,11 +273,11 @@ class ThreadPeers final : public Peers {
                             .message = std::move(message)});
     }
 
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         seat_->check(peer);
-        return std::make_unique<Taken>(seat_, peer,
-                                       Label{.traffic = traffic, .number = number, .bytes = bytes});
+        return std::make_unique<TakenMessage>(seat_, peer,
+                                              Label{.traffic = traffic, .number = number, .bytes = bytes});
     }
 
     void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
@@ -297,7 +297,7 @@ class ThreadPeers final : public Peers {
     }
 
   private:
-    std::shared_ptr<Seat> seat_;
+    std::shared_ptr<RankSlot> seat_;
 };
 
 } // namespace

@@ -27,7 +27,7 @@ int tag_of(std::uint64_t sequence) {
 
 /// A communicator is freed when all others have said that nothing more comes from them: MPI may
 /// give its place to the next one, with late messages. No rank waits for that.
-struct Departed {
+struct ClosedCommunicator {
     MPI_Comm ranks;
     std::unique_ptr<MpiNotices> notices;
     std::size_t others;
@@ -46,13 +46,13 @@ struct Departed {
     }
 };
 
-std::list<Departed>& departed() {
-    static std::list<Departed> all;
+std::list<ClosedCommunicator>& departed() {
+    static std::list<ClosedCommunicator> all;
     return all;
 }
 
 void free_departed() {
-    std::erase_if(departed(), [](Departed& earlier) { return earlier.free_if_all_have_gone(); });
+    std::erase_if(departed(), [](ClosedCommunicator& earlier) { return earlier.free_if_all_have_gone(); });
 }
 
 /// The first function that MPI_Finalize calls. MPI_Finalize waits for all ranks anyway; but a job
@@ -116,7 +116,7 @@ void MpiMail::send(int to, const Label& label, std::shared_ptr<const void> messa
 void MpiMail::start(int to) {
     Peer& peer = at(to);
     for (; peer.wanted > 0 && !peer.queue.empty(); --peer.wanted) {
-        Outgoing& message = sending_.emplace_back(std::move(peer.queue.front()));
+        OutgoingMessage& message = sending_.emplace_back(std::move(peer.queue.front()));
         peer.queue.pop_front();
         const std::size_t piece =
             std::min(problem::tunable<std::size_t>(std::size_t{1} << 20U, 24), options_.largest_count);
@@ -228,7 +228,7 @@ void MpiMail::progress() {
     Notice notice;
     while (notices_->receive(from, notice))
         handle(from, notice);
-    std::erase_if(sending_, [](Outgoing& message) { return message.pieces.test(); });
+    std::erase_if(sending_, [](OutgoingMessage& message) { return message.pieces.test(); });
     std::erase_if(arriving_, [this](const std::shared_ptr<MpiArrival>& arrival) {
         arrival->complete = arrival->pieces.test();
         if (arrival->complete && arrival->dropped)

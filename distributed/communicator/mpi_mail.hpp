@@ -94,7 +94,7 @@ class MpiMail {
     void finish();
 
   private:
-    struct Outgoing {
+    struct OutgoingMessage {
         int peer;
         std::uint64_t sequence;
         Label label;
@@ -107,8 +107,8 @@ class MpiMail {
         std::string text;
     };
     struct Peer {
-        std::deque<Outgoing> queue; ///< not asked for yet
-        std::uint64_t wanted = 0;   ///< by the peer, beyond those queued here
+        std::deque<OutgoingMessage> queue; ///< not asked for yet
+        std::uint64_t wanted = 0;          ///< by the peer, beyond those queued here
         std::uint64_t sent = 0;
         std::deque<std::shared_ptr<MpiArrival>> asked; ///< that have not begun to arrive
         std::uint64_t asked_in_all = 0;
@@ -139,7 +139,7 @@ class MpiMail {
     std::unique_ptr<MpiNotices> notices_;
     int rank_ = 0;
     std::vector<Peer> peers_;
-    std::list<Outgoing> sending_;
+    std::list<OutgoingMessage> sending_;
     std::vector<std::shared_ptr<MpiArrival>> arriving_;
     std::vector<std::vector<std::byte>> buffers_; ///< of one size, to be used again
     std::uint64_t waits_for_ = Notice::none;      ///< stays set after a wait that failed

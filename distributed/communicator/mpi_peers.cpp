@@ -12,13 +12,13 @@
 namespace truestep::distributed {
 namespace {
 
-class Awaited final : public Incoming {
+class AwaitedMessage final : public IncomingMessage {
   public:
-    Awaited(std::shared_ptr<MpiMail> mail, std::shared_ptr<MpiArrival> arrival)
+    AwaitedMessage(std::shared_ptr<MpiMail> mail, std::shared_ptr<MpiArrival> arrival)
         : mail_(std::move(mail)), arrival_(std::move(arrival)) {}
-    Awaited(const Awaited&) = delete;
-    Awaited& operator=(const Awaited&) = delete;
-    ~Awaited() override { mail_->drop(*arrival_); }
+    AwaitedMessage(const AwaitedMessage&) = delete;
+    AwaitedMessage& operator=(const AwaitedMessage&) = delete;
+    ~AwaitedMessage() override { mail_->drop(*arrival_); }
 
     const std::byte* wait(std::size_t bytes) override {
         if (bytes > arrival_->awaited.bytes)
@@ -55,10 +55,10 @@ class MpiPeers final : public Peers {
         mail_->send(peer, {.traffic = traffic, .number = number, .bytes = bytes}, std::move(message));
     }
 
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         mail_->check(peer);
-        return std::make_unique<Awaited>(
+        return std::make_unique<AwaitedMessage>(
             mail_, mail_->ask_for(peer, {.traffic = traffic, .number = number, .bytes = bytes}));
     }
 

@@ -33,21 +33,21 @@ class MessageExchange final : public Exchange {
   public:
     explicit MessageExchange(void* receive) : receive_(static_cast<std::byte*>(receive)) {}
 
-    void await(std::unique_ptr<Incoming> incoming, const Stretch& place) {
+    void await(std::unique_ptr<IncomingMessage> incoming, const Stretch& place) {
         awaited_.push_back({std::move(incoming), place});
     }
     void wait() override {
-        for (const Awaited& one : std::exchange(awaited_, {}))
+        for (const AwaitedMessage& one : std::exchange(awaited_, {}))
             std::memcpy(receive_ + one.place.begin, one.incoming->wait(one.place.size), one.place.size);
     }
 
   private:
-    struct Awaited {
-        std::unique_ptr<Incoming> incoming;
+    struct AwaitedMessage {
+        std::unique_ptr<IncomingMessage> incoming;
         Stretch place;
     };
     std::byte* receive_;
-    std::vector<Awaited> awaited_;
+    std::vector<AwaitedMessage> awaited_;
 };
 
 /// Adds all ranks' parts for this rank, as soon as they arrive.

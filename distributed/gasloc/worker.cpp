@@ -147,7 +147,7 @@ Round Worker::round() {
 void Worker::gossip(Round& round) {
     const std::size_t bytes = size_ * sizeof(float);
     const auto number = static_cast<std::uint64_t>(round.number);
-    std::vector<std::unique_ptr<distributed::Incoming>> incoming;
+    std::vector<std::unique_ptr<distributed::IncomingMessage>> incoming;
     for (const Neighbour& neighbour : round.met)
         incoming.push_back(peers_.receive(Traffic::parameters, neighbour.worker, number, bytes));
     for (const Neighbour& neighbour : round.met) {
@@ -156,7 +156,7 @@ void Worker::gossip(Round& round) {
     }
     const auto d = static_cast<Index>(size_);
     const Index piece = backend_->piece();
-    std::vector<distributed::Met> met(round.met.size());
+    std::vector<distributed::NeighbourVector> met(round.met.size());
     bool finite = true;
     Index begin = 0;
     do { // once where there are no parameters: a neighbour that has failed is noticed all the same

@@ -60,9 +60,9 @@ TRUESTEP_BYTES inline __m512i first_shifts() {
 
 /// Pours the batches' bits, one after the other, into a segment's words. Each word is written once;
 /// only the first and the last are read, which may have bits of other segments.
-class Pouring {
+class BitWriter {
   public:
-    TRUESTEP_BYTES Pouring(Index begin, Index end, std::uint64_t* all)
+    TRUESTEP_BYTES BitWriter(Index begin, Index end, std::uint64_t* all)
         : words_(all + begin / word_bits), last_(all + (end - 1) / word_bits), of_others_(*last_),
           carried_(*words_), shift_(static_cast<unsigned>(begin % word_bits)) {}
 
@@ -379,7 +379,7 @@ TRUESTEP_BYTES bool decode_blocks(const std::uint8_t* counts, const std::uint8_t
     alignas(64) std::uint8_t counts_here[batch_blocks]; // NOLINT: written before it is read
     std::memset(padded + 4 * batch_blocks, 0, lanes * sizeof *padded);
     PositionStream stream(positions, k);
-    Pouring to(begin, end, words);
+    BitWriter to(begin, end, words);
     for (; begin < end; begin += batch_size, counts += batch_blocks) {
         const Index size = end - begin < batch_size ? end - begin : batch_size;
         const Index blocks = (size + position_block - 1) / position_block;

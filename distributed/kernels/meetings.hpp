@@ -89,7 +89,7 @@ TRUESTEP_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Inde
     if (meeting == Meeting::many) {
         for (Index i = 0; i < count; ++i)
             acc[i] = 0.0F;
-        for (const Met& met : gossip.met) {
+        for (const NeighbourVector& met : gossip.met) {
             const float* const theirs = met.y + begin;
             for (Index i = 0; i < count; ++i)
                 acc[i] = element::pull(acc[i], met.lambda, y[begin + i], theirs[i]);
@@ -122,7 +122,7 @@ TRUESTEP_TARGET inline bool gossip_words(const Gossip& gossip, Index begin, Inde
         prefetch_near(y + begin);
         prefetch_near(before + begin);
         prefetch_near(theta + begin);
-        for (const Met& met : gossip.met)
+        for (const NeighbourVector& met : gossip.met)
             prefetch_near(met.y + begin);
         worst =
             gossip_word<meeting, carries, of_gossiped>(gossip, begin, word_bits, y, before, theta, worst);

@@ -516,7 +516,7 @@ bool Guess::is_good() const {
     return threshold != 0 && static_cast<Score>(reach) < greatest_reach;
 }
 
-void SelectionAhead::clear_words(const Wanted& segment, bool watched) {
+void SelectionAhead::clear_words(const SegmentRequest& segment, bool watched) {
     const Index first = segment.begin / word_bits;
     const Index last = (segment.end + word_bits - 1) / word_bits;
     if (!watched) {
@@ -529,7 +529,8 @@ void SelectionAhead::clear_words(const Wanted& segment, bool watched) {
         *next_.at(last - 1) = 0;
 }
 
-void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std::span<const Index> cuts) {
+void SelectionAhead::begin(std::span<const SegmentRequest> segments, MaskWords next,
+                           std::span<const Index> cuts) {
     segments_.assign(segments.begin(), segments.end());
     watched_.assign(segments.size(), false);
     next_ = next;
@@ -571,7 +572,7 @@ void SelectionAhead::forget_watches() {
 
 /// Watches whole words of the segment, split at the cuts of the pass.
 void SelectionAhead::watch(std::size_t segment, std::span<const Index> cuts) {
-    const Wanted& wanted = segments_[segment];
+    const SegmentRequest& wanted = segments_[segment];
     const Index first = (wanted.begin + word_bits - 1) / word_bits * word_bits;
     const Index last = wanted.end / word_bits * word_bits;
     const Bracket bracket = around(wanted.guess);
@@ -592,7 +593,7 @@ void SelectionAhead::watch(std::size_t segment, std::span<const Index> cuts) {
 
 std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Mask& current,
                                    const float* payload) {
-    const Wanted& wanted = segments_[segment];
+    const SegmentRequest& wanted = segments_[segment];
     if (watched_[segment]) {
         Selection selection(wanted.begin, wanted.end, wanted.k, e, current, payload, next_);
         found_.clear();

@@ -61,11 +61,11 @@ std::uint64_t digest_of(const Floats& values) {
 }
 
 /// Who must agree: the two sides of a boundary, or the replicas of one side.
-enum class Among : std::uint8_t { sides, replicas };
+enum class AgreementGroup : std::uint8_t { sides, replicas };
 
-Record record_of(const Settings& settings, const EndState& state, Among among) {
+Record record_of(const Settings& settings, const EndState& state, AgreementGroup among) {
     const auto index = [](auto value) { return static_cast<std::uint64_t>(value); };
-    const bool replicas = among == Among::replicas;
+    const bool replicas = among == AgreementGroup::replicas;
     const bool same_anchor =
         replicas || settings.anchors == Anchors::fixed || settings.anchors == Anchors::shared;
     return {index(settings.width),
@@ -108,7 +108,7 @@ std::string otherwise(const Record& first, const std::string& than, const std::s
 
 void agree(distributed::Peers& peers, int peer, Side side, const Settings& settings,
            const EndState& state) {
-    const auto mine = std::make_shared<Record>(record_of(settings, state, Among::sides));
+    const auto mine = std::make_shared<Record>(record_of(settings, state, AgreementGroup::sides));
     const auto incoming = peers.receive(distributed::Traffic::agreement, peer, 0, sizeof(Record));
     peers.send(distributed::Traffic::agreement, peer, 0, mine, sizeof(Record));
     Record theirs{};
@@ -124,7 +124,7 @@ void agree(distributed::Peers& peers, int peer, Side side, const Settings& setti
 
 void agree_among(distributed::Communicator& replicas, const Settings& settings, const EndState& state) {
     const std::vector<Record> all =
-        distributed::gather_records(replicas, record_of(settings, state, Among::replicas));
+        distributed::gather_records(replicas, record_of(settings, state, AgreementGroup::replicas));
     for (std::size_t replica = 1; replica < all.size(); ++replica)
         if (const std::string other = otherwise(all[0], "replica 0", " where replica 0", all[replica]);
             !other.empty())

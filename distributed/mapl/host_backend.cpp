@@ -27,17 +27,17 @@ std::shared_ptr<const float> lent(Rows rows) {
 
 namespace {
 
-struct SentBatch final : Kept {
+struct SentBatch final : BatchState {
     SentBatch(std::span<const Id> of, Floats values, bool room)
-        : Kept({of.begin(), of.end()}), q(std::move(values)), has_our_room(room) {}
+        : BatchState({of.begin(), of.end()}), q(std::move(values)), has_our_room(room) {}
     Floats q;          ///< N x D: the input of the compression
     bool has_our_room; ///< else memory that the caller gave away
 };
 
-struct ReceivedBatch final : Kept {
-    ReceivedBatch(std::vector<Id> of, std::unique_ptr<distributed::Incoming> incoming)
-        : Kept(std::move(of)), message(std::move(incoming)) {}
-    std::unique_ptr<distributed::Incoming> message; ///< it holds Z,
+struct ReceivedBatch final : BatchState {
+    ReceivedBatch(std::vector<Id> of, std::unique_ptr<distributed::IncomingMessage> incoming)
+        : BatchState(std::move(of)), message(std::move(incoming)) {}
+    std::unique_ptr<distributed::IncomingMessage> message; ///< it holds Z,
     const std::byte* begin = nullptr;
     Floats widened; ///< or this does
     const float* z = nullptr;
@@ -68,8 +68,8 @@ class HostBackend final : public Backend {
             codec_ = std::make_unique<Codec>(settings_);
     }
 
-    Compressed compress(std::span<const float> x, Floats& given, std::span<const Id> ids,
-                        std::span<const Word> travelling) override {
+    CompressedBatch compress(std::span<const float> x, Floats& given, std::span<const Id> ids,
+                             std::span<const Word> travelling) override {
         const bool ours = given.empty();
         auto kept = std::make_unique<SentBatch>(ids, ours ? room(x.size()) : std::move(given), ours);
         const ForwardLayout layout = forward_layout(settings_, ids.size());
@@ -82,7 +82,7 @@ class HostBackend final : public Backend {
         return {std::move(message), std::move(kept)};
     }
 
-    Rows decompress_gradient(Kept& kept, const std::byte* message) override {
+    Rows decompress_gradient(BatchState& kept, const std::byte* message) override {
         auto& of = static_cast<SentBatch&>(kept);
         const std::size_t tokens = of.tokens();
         Floats widened;
@@ -106,8 +106,8 @@ class HostBackend final : public Backend {
     bool follow(double rate) override { return spel_step(settings_, gradient_, rate, state_.a, state_.m); }
     Message subspace() override { return with_shared(state_.a); }
 
-    std::unique_ptr<Kept> arrive(std::unique_ptr<distributed::Incoming> message, const std::byte* begin,
-                                 std::size_t tokens) override {
+    std::unique_ptr<BatchState> arrive(std::unique_ptr<distributed::IncomingMessage> message,
+                                       const std::byte* begin, std::size_t tokens) override {
         const ForwardLayout layout = forward_layout(settings_, tokens);
         auto kept = std::make_unique<ReceivedBatch>(
             ids_of(begin + layout.ids, tokens, id_bytes(settings_.vocabulary)), std::move(message));
@@ -119,14 +119,14 @@ class HostBackend final : public Backend {
         return kept;
     }
 
-    std::optional<Word> wrong_index(Kept& kept) override {
+    std::optional<Word> wrong_index(BatchState& kept) override {
         const auto& indices = static_cast<ReceivedBatch&>(kept).indices;
         const auto words = static_cast<Word>(settings_.quantization.codewords);
         const auto found = std::ranges::find_if(indices, [words](Word index) { return index >= words; });
         return found == indices.end() ? std::nullopt : std::optional(*found);
     }
 
-    Rows decompress(Kept& kept, std::span<const Word> travelling) override {
+    Rows decompress(BatchState& kept, std::span<const Word> travelling) override {
         auto& of = static_cast<ReceivedBatch&>(kept);
         const std::size_t tokens = of.tokens();
         if (codec_) {
@@ -144,14 +144,14 @@ class HostBackend final : public Backend {
         return {std::move(xhat), nullptr};
     }
 
-    Message compress_gradient(Kept& kept, std::span<const float> g) override {
+    Message compress_gradient(BatchState& kept, std::span<const float> g) override {
         const std::size_t tokens = kept.tokens();
         const std::size_t bytes = tokens * rank_ * value_bytes(settings_.payload);
-        Outgoing dz(settings_.payload, tokens * rank_, bytes);
+        OutgoingPayload dz(settings_.payload, tokens * rank_, bytes);
         mapl::compress_gradient(matrices(), tokens, g.data(), dz.values());
         return dz.pack() ? Message{dz.message(), bytes} : Message{};
     }
-    void add_receivers(Kept& kept, std::span<const float> g) override {
+    void add_receivers(BatchState& kept, std::span<const float> g) override {
         mapl::add_receivers(matrices(), kept.ids, static_cast<ReceivedBatch&>(kept).z, g.data(),
                             part_.data(), anchor_sum());
     }
@@ -169,23 +169,23 @@ class HostBackend final : public Backend {
         std::ranges::fill(anchor_sum_, 0.0F);
     }
 
-    const Floats& held(Held what) override {
+    const Floats& held(StatePart what) override {
         switch (what) {
-        case Held::a:
+        case StatePart::a:
             return state_.a;
-        case Held::m:
+        case StatePart::m:
             return state_.m;
-        case Held::anchor:
+        case StatePart::anchor:
             return state_.anchor;
-        case Held::rows:
+        case StatePart::rows:
             return state_.rows;
-        case Held::codebooks:
+        case StatePart::codebooks:
             return state_.codebooks;
-        case Held::learned:
+        case StatePart::learned:
             return state_.learned;
-        case Held::gradient:
+        case StatePart::gradient:
             return gradient_;
-        case Held::anchor_gradient:
+        case StatePart::anchor_gradient:
             break;
         }
         return anchor_gradient_;
@@ -228,7 +228,7 @@ class HostBackend final : public Backend {
     }
 
     [[nodiscard]] Message values(std::span<const float> x, SentBatch& kept, const ForwardLayout& layout) {
-        Outgoing out(settings_.payload, kept.tokens() * rank_, layout.bytes);
+        OutgoingPayload out(settings_.payload, kept.tokens() * rank_, layout.bytes);
         compress_rows(x, kept, out.values());
         if (!out.pack())
             return {};

@@ -31,11 +31,11 @@ bool round_to_payload(Payload payload, std::span<float> values) {
     return all_finite(values);
 }
 
-Outgoing::Outgoing(Payload payload, std::size_t count, std::size_t bytes)
+OutgoingPayload::OutgoingPayload(Payload payload, std::size_t count, std::size_t bytes)
     : count_(count), message_(std::make_shared<Floats>(bytes / sizeof(float) + 1)),
       wide_(payload == Payload::fp32 ? 0 : count) {}
 
-bool Outgoing::pack() {
+bool OutgoingPayload::pack() {
     if (wide_.empty())
         return all_finite({message_->data(), count_});
     if (!round_to_payload(Payload::bf16, wide_))

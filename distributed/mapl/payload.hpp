@@ -11,9 +11,9 @@ namespace truestep::distributed::mapl {
 
 /// Z or dZ in the buffer from which it is sent: `count` values of a message with room for `bytes`.
 /// In fp32 they are made in the message itself; otherwise beside it, and rounded on the way out.
-class Outgoing {
+class OutgoingPayload {
   public:
-    Outgoing(Payload payload, std::size_t count, std::size_t bytes);
+    OutgoingPayload(Payload payload, std::size_t count, std::size_t bytes);
 
     [[nodiscard]] float* values() { return wide_.empty() ? message_->data() : wide_.data(); }
     /// Packs the finished values into the message. False if one is not finite, or cannot travel.

@@ -93,13 +93,13 @@ std::vector<Word> End::next_codewords() const {
 }
 
 const Floats& End::subspace() {
-    settle();
-    return backend_->held(Backend::Held::a);
+    wait_idle();
+    return backend_->held(Backend::StatePart::a);
 }
 
 const Floats& End::anchor_gradient() {
-    settle();
-    return backend_->held(Backend::Held::anchor_gradient);
+    wait_idle();
+    return backend_->held(Backend::StatePart::anchor_gradient);
 }
 
 void End::set_anchor(std::span<const float> table) {
@@ -117,15 +117,15 @@ void End::set_anchor(std::span<const float> table) {
 
 EndState End::state() {
     must_be_between_steps(static_cast<std::size_t>(batches_) + expected_.size(), "there is no state");
-    settle();
-    using Held = Backend::Held;
+    wait_idle();
+    using StatePart = Backend::StatePart;
     EndState state{.steps = steps_, .micro_batches = micro_batches_};
-    state.a = backend_->held(Held::a);
-    state.m = backend_->held(Held::m);
-    state.anchor = backend_->held(Held::anchor);
-    state.rows = backend_->held(Held::rows);
-    state.codebooks = backend_->held(Held::codebooks);
-    state.learned = backend_->held(Held::learned);
+    state.a = backend_->held(StatePart::a);
+    state.m = backend_->held(StatePart::m);
+    state.anchor = backend_->held(StatePart::anchor);
+    state.rows = backend_->held(StatePart::rows);
+    state.codebooks = backend_->held(StatePart::codebooks);
+    state.learned = backend_->held(StatePart::learned);
     return state;
 }
 
@@ -138,10 +138,11 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
 void End::ask(Traffic traffic, Index micro, std::size_t bytes) {
     if (expected_.contains(micro))
         throw Error("micro-batch " + std::to_string(micro) + " is expected already; call expect() once");
-    expected_.emplace(micro, Expected{bytes, peers_.receive(traffic, peer_, number(micro), bytes)});
+    expected_.emplace(micro, ExpectedMessage{bytes, peers_.receive(traffic, peer_, number(micro), bytes)});
 }
 
-std::unique_ptr<distributed::Incoming> End::incoming(Traffic traffic, Index micro, std::size_t bytes) {
+std::unique_ptr<distributed::IncomingMessage> End::incoming(Traffic traffic, Index micro,
+                                                            std::size_t bytes) {
     const auto found = expected_.find(micro);
     if (found == expected_.end())
         return peers_.receive(traffic, peer_, number(micro), bytes);
@@ -149,7 +150,7 @@ std::unique_ptr<distributed::Incoming> End::incoming(Traffic traffic, Index micr
         throw Error("micro-batch " + std::to_string(micro) + ": expect() gave " +
                     std::to_string(found->second.bytes) + " bytes, receive asks for " +
                     std::to_string(bytes) + "; pass the same number of tokens to both");
-    std::unique_ptr<distributed::Incoming> message = std::move(found->second.message);
+    std::unique_ptr<distributed::IncomingMessage> message = std::move(found->second.message);
     expected_.erase(found);
     return message;
 }
@@ -165,14 +166,14 @@ Receiver::Receiver(const Settings& settings, EndState state, distributed::Peers&
                    std::unique_ptr<Backend> backend)
     : End(settings, std::move(state), Side::receiver, peers, peer, nullptr, std::move(backend)) {}
 
-Receiver::Arrived Receiver::forward(Index micro, Index tokens) {
-    Came came = arrived(micro, tokens);
+Receiver::ReceivedActivations Receiver::forward(Index micro, Index tokens) {
+    ReceivedMessage came = arrived(micro, tokens);
     return {backend_->to_host(std::move(came.rows), static_cast<std::size_t>(tokens) * width()),
             std::move(came.ids)};
 }
 
-Receiver::ArrivedThere Receiver::forward_there(Index micro, Index tokens) {
-    Came came = arrived(micro, tokens);
+Receiver::ReceivedActivationsThere Receiver::forward_there(Index micro, Index tokens) {
+    ReceivedMessage came = arrived(micro, tokens);
     return {lent(std::move(came.rows)), std::move(came.ids)};
 }
 
@@ -187,22 +188,22 @@ void Receiver::expect(Index micro, Index tokens) {
     ask(Traffic::payload, micro, bytes_of(micro, tokens));
 }
 
-Receiver::Came Receiver::arrived(Index micro, Index count) {
-    settle();
+Receiver::ReceivedMessage Receiver::arrived(Index micro, Index count) {
+    wait_idle();
     const std::size_t bytes = bytes_of(micro, count);
     const auto tokens = static_cast<std::size_t>(count);
     auto coming = incoming(Traffic::payload, micro, bytes);
     const std::byte* message = coming->wait(bytes);
-    std::unique_ptr<Kept> kept = backend_->arrive(std::move(coming), message, tokens);
+    std::unique_ptr<BatchState> kept = backend_->arrive(std::move(coming), message, tokens);
     check_arrived(*kept);
-    Came came{backend_->decompress(*kept, next_codewords()), kept->ids};
+    ReceivedMessage came{backend_->decompress(*kept, next_codewords()), kept->ids};
     peers_.progress(); // expected messages made no progress meanwhile
     under_way_.emplace(micro, std::move(kept));
     ++batches_;
     return came;
 }
 
-void Receiver::check_arrived(Kept& kept) {
+void Receiver::check_arrived(BatchState& kept) {
     for (const Id id : kept.ids)
         if (id >= static_cast<std::uint64_t>(settings_.vocabulary))
             throw distributed::Aborted("rank " + std::to_string(peer_) + " sent the id " +
@@ -221,7 +222,7 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
     const std::string batch = "micro-batch " + std::to_string(micro);
     if (found == under_way_.end())
         throw Error(batch + " is not under way; it has to come first");
-    Kept& kept = *found->second;
+    BatchState& kept = *found->second;
     const std::size_t tokens = kept.tokens();
     if (gradient.size() != tokens * width())
         throw Error(batch + " has a gradient of " + std::to_string(gradient.size()) + " values; its " +
@@ -238,7 +239,7 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
 }
 
 void Receiver::end_step() {
-    settle();
+    wait_idle();
     must_be_between_steps(under_way_.size() + expected_.size(), "the step cannot end");
     const auto step = static_cast<std::uint64_t>(steps_ + 1);
     Message part = backend_->part();
@@ -247,7 +248,7 @@ void Receiver::end_step() {
     next_step();
 }
 
-void Receiver::settle() {
+void Receiver::wait_idle() {
     if (!awaited_)
         return;
     backend_->take_subspace(awaited_->wait(step_bytes()));

@@ -51,7 +51,7 @@ void Sender::check_forward(Index micro, std::size_t activations, std::span<const
 }
 
 void Sender::send(Index micro, std::span<const float> activations, Floats given, std::span<const Id> ids) {
-    Backend::Compressed made = backend_->compress(activations, given, ids, next_codewords());
+    Backend::CompressedBatch made = backend_->compress(activations, given, ids, next_codewords());
     if (made.message.begin == nullptr)
         throw Error(named(micro) + (backend_->finite(activations)
                                         ? " overflows when it is compressed; nothing was sent"
@@ -107,7 +107,7 @@ bool Sender::end_step(double rate) {
 }
 
 void Sender::follow_mean() {
-    own_gradient_ = backend_->held(Backend::Held::gradient);
+    own_gradient_ = backend_->held(Backend::StatePart::gradient);
     Floats mean = own_gradient_;
     mean_over(*replicas_, mean);
     backend_->set_gradient(mean);

@@ -30,9 +30,9 @@ double sum_of_squares(const Floats& values) {
 /// A D x r matrix and its operations. The polynomials use r x r matrices: X (c0 I + S (c1 I + c2
 /// S)), S = X^T X, takes two products with D and one without, where the plain form takes three with
 /// D.
-class Tall {
+class TallMatrix {
   public:
-    explicit Tall(const Settings& settings)
+    explicit TallMatrix(const Settings& settings)
         : width_(static_cast<std::size_t>(settings.width)), rank_(static_cast<std::size_t>(settings.rank)),
           square_(rank_ * rank_), inner_(rank_ * rank_), made_(width_ * rank_) {}
 
@@ -88,17 +88,17 @@ class Tall {
 } // namespace
 
 void polar_in_place(const Settings& settings, Floats& x) {
-    Tall(settings).polar(x, settings.direction_iterations);
+    TallMatrix(settings).polar(x, settings.direction_iterations);
 }
 
 void retract_in_place(const Settings& settings, Floats& x) {
-    Tall(settings).retract(x, settings.retraction_iterations);
+    TallMatrix(settings).retract(x, settings.retraction_iterations);
 }
 
 bool spel_step(const Settings& settings, std::span<const float> gradient, double rate, Floats& a,
                Floats& m) {
     const bool first = settings.order == Order::project_first;
-    Tall tall(settings);
+    TallMatrix tall(settings);
     Floats moment(gradient.begin(), gradient.end());
     if (first)
         tall.project(a, moment);

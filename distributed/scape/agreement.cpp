@@ -186,7 +186,7 @@ std::uint64_t said_of(const Attempt& attempt) {
     return (attempt.restored & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
 }
 
-Agreed agreed_by(const Communicator& communicator, const AgreementRoom& room) {
+AgreementResult agreed_by(const Communicator& communicator, const AgreementRoom& room) {
     std::uint64_t claim = 0;
     for (const Intent& intent : room.all)
         claim = std::max(claim, intent.said & claim_bits);
@@ -265,8 +265,9 @@ std::uint64_t digest_of_state(const RankState& state) {
     return digest | (claim_bits + 1); // 0 means none
 }
 
-Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
-                         Index refused, float value, const Attempt& attempt) {
+AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& room,
+                                  const problem::Problem& problem, Index refused, float value,
+                                  const Attempt& attempt) {
     const Index d = problem.layout.size();
     const Index mine = attempt.fault.empty() ? refused : cannot;
     gather_records(communicator,
@@ -288,8 +289,8 @@ Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const 
     return agreed_by(communicator, room);
 }
 
-Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
-                       std::span<const std::size_t> tensors, const Attempt& attempt) {
+AgreementResult agree_on_bucket(Communicator& communicator, AgreementRoom& room,
+                                std::span<const std::size_t> tensors, const Attempt& attempt) {
     const Index mine = attempt.fault.empty() ? number_of(tensors) : cannot;
     gather_records(communicator, Intent{mine, said_of(attempt)}, room.all, room.sizes);
     if (!attempt.fault.empty())
@@ -299,7 +300,7 @@ Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
     return agreed_by(communicator, room);
 }
 
-Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim) {
+AgreementResult agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim) {
     gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}, room.all, room.sizes);
     return agreed_by(communicator, room);
 }

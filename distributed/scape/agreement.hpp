@@ -63,7 +63,7 @@ constexpr int exponent_bias = 127;                   ///< of fp32
 constexpr int claim_bias = had_some + exponent_bias; ///< of RankState::exponent, which is the same
 
 /// The result of the agreement on all ranks.
-struct Agreed {
+struct AgreementResult {
     std::uint64_t bytes_sent; ///< by this rank
     int exponent;             ///< E by the greatest claim, as fp32 holds it
 };
@@ -74,15 +74,16 @@ struct Agreed {
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d,
 /// where it has `value`. Throws truestep::Error if one gives a bucket while another takes the step,
 /// has restored another state, or finds a fault.
-Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
-                         Index refused, float value, const Attempt& attempt);
+AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& room,
+                                  const problem::Problem& problem, Index refused, float value,
+                                  const Attempt& attempt);
 
 /// Throws truestep::Error on all ranks unless all give a bucket of these tensors, which ascend, and
 /// have restored the same state.
-Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
-                       std::span<const std::size_t> tensors, const Attempt& attempt);
+AgreementResult agree_on_bucket(Communicator& communicator, AgreementRoom& room,
+                                std::span<const std::size_t> tensors, const Attempt& attempt);
 
 /// For the first step, where the exponents are unknown until the mask exists.
-Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
+AgreementResult agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
 
 } // namespace truestep::distributed::scape

@@ -7,7 +7,7 @@
 #include <truestep/distributed/scape/buckets.hpp>
 #include <truestep/problem/error.hpp>
 
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 
 namespace truestep::distributed::scape {
 
@@ -52,12 +52,12 @@ std::string BucketsUnderWay::missing() const {
     return {};
 }
 
-Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored,
-                              int claim) {
+AgreementResult BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors,
+                                       std::uint64_t restored, int claim) {
     sorted_.assign(tensors.begin(), tensors.end());
     std::ranges::sort(sorted_);
-    const Agreed agreed = agree_on_bucket(communicator_, agreement_, sorted_,
-                                          {step, count_ + 1, fault_of(sorted_), restored, claim});
+    const AgreementResult agreed = agree_on_bucket(communicator_, agreement_, sorted_,
+                                                   {step, count_ + 1, fault_of(sorted_), restored, claim});
 
     if (buckets_.size() == count_)
         buckets_.emplace_back();

@@ -5,7 +5,7 @@
 #include <truestep/problem/tunable.hpp>
 
 #include "pieces_under_way.hpp"
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 
 namespace truestep::distributed::scape {
 

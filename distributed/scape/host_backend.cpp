@@ -51,14 +51,16 @@ class HostBackend final : public Backend,
         static_cast<void>(pass(scalars, gradient, e_.data(), false));
     }
 
-    void foresee(std::span<const MaskCode::Part> own) override { selecting_.foresee(own); }
+    void hint_next_selection(std::span<const MaskCode::Part> own) override {
+        selecting_.hint_next_selection(own);
+    }
 
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
         const Index refused = pass(scalars, gradient.data(), gradient.data(), true);
         return {refused, refused < size_ ? gradient[static_cast<std::size_t>(refused)] : 0.0F};
     }
     void keep(AlignedFloats& gradient) override { e_.swap(gradient); }
-    void take_back() override {
+    void roll_back() override {
         current_ = 1 - current_;
         m_is_on_last_ = false;
         selecting_.forget();
@@ -371,9 +373,10 @@ class HostBackend final : public Backend,
     AlignedFloats m_;       ///< packed on the last mask, or on S_t
     AlignedFloats payload_; ///< c on S_t, then M
     ReceivedRooms received_;
-    SumRooms sums_;                            ///< of groups
-    AlignedFloats sum_;                        ///< of a gradient's parts, if it comes in parts
-    std::vector<Room<AlignedFloats>> buckets_; ///< each one's c on the coming mask, then its means
+    SumRooms sums_;     ///< of groups
+    AlignedFloats sum_; ///< of a gradient's parts, if it comes in parts
+    std::vector<ReusableBuffer<AlignedFloats>>
+        buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;

@@ -19,7 +19,7 @@ class HostSelection {
     using Parts = std::span<const MaskCode::Part>;
 
     /// Announces what select() will need after the next local pass.
-    void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
+    void hint_next_selection(Parts own) { foreseen_.assign(own.begin(), own.end()); }
     void forget() { foreseen_.clear(); }
     void forget_guesses() { guesses_.clear(); }
 
@@ -71,7 +71,7 @@ class HostSelection {
     std::vector<host::Guess> guesses_; ///< of this rank's segments, which never change
     std::vector<std::uint64_t> words_;
     Index first_ = 0; ///< word
-    std::vector<host::SelectionAhead::Wanted> wanted_;
+    std::vector<host::SelectionAhead::SegmentRequest> wanted_;
     host::SelectionAhead ahead_;
 };
 

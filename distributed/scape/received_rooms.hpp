@@ -5,7 +5,7 @@
 
 #include <truestep/distributed/aligned.hpp>
 
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 #include "rounded_payload.hpp"
 
 namespace truestep::distributed::scape {
@@ -34,7 +34,7 @@ class ReceivedRooms {
     }
 
   private:
-    std::array<Room<AlignedFloats>, rooms> values_;
+    std::array<ReusableBuffer<AlignedFloats>, rooms> values_;
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
 };

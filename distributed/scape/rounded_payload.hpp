@@ -9,7 +9,7 @@
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/problem/problem.hpp>
 
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 
 namespace truestep::distributed::scape {
 
@@ -33,7 +33,7 @@ void make_room(Vector& vector, Index count) {
 /// the step's, those of its buckets, and the received ones. Counts and places are of values.
 class RoundedPayload {
   public:
-    using Bytes = Room<std::vector<std::byte>>;
+    using Bytes = ReusableBuffer<std::vector<std::byte>>;
 
     explicit RoundedPayload(problem::Payload kind) : kind_(format_of(kind)) {}
 

@@ -116,7 +116,7 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
         statistics_ = {};
     const Index t = steps_ + 1;
     try {
-        const Agreed agreed = buckets_->agree(t, tensors, restored_, claim_);
+        const AgreementResult agreed = buckets_->agree(t, tensors, restored_, claim_);
         sent(Traffic::agreement, agreed.bytes_sent);
         // S_1 is made from the whole c_1; and with a single rank the mean is its c.
         if (t == 1 || communicator_.size() == 1)
@@ -132,7 +132,7 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
 
 void Scape::forget_parts() {
     drop_parts();
-    backend_->settle();
+    backend_->wait_idle();
 }
 
 void Scape::drop_parts() {
@@ -169,7 +169,7 @@ void Scape::agree(const float* gradient) {
 }
 
 void Scape::agree(Refusal refusal) {
-    const Agreed agreed =
+    const AgreementResult agreed =
         agree_on_gradient(communicator_, rooms_->agreement, problem_, refusal.index, refusal.value,
                           {steps_ + 1, 0, buckets_->missing(), restored_, claim_});
     sent(Traffic::agreement, agreed.bytes_sent);
@@ -196,7 +196,7 @@ void Scape::take(const float* gradient, double learning_rate) {
     try {
         attempt(gradient, learning_rate);
     } catch (...) {
-        backend_->settle();
+        backend_->wait_idle();
         throw;
     }
 }
@@ -215,7 +215,7 @@ void Scape::attempt(const float* gradient, double learning_rate) {
         join_mask();
         advance_mask();
         plan_mask(density_.at(steps_ + 2));
-        backend_->foresee(rooms_->coming.own());
+        backend_->hint_next_selection(rooms_->coming.own());
         // 2. Local; with 4's packing and 6's residual, in one pass.
         backend_->local_pass(scalars, gradient);
     }
@@ -273,7 +273,7 @@ void Scape::round_payload(Index t) {
         const int own = can_.rounding->payload_exponent();
         claim_ = own > 0 ? own + had_some : t == 1 ? least : scale_;
         if (t == 1) {
-            const Agreed agreed = agree_on_exponent(communicator_, rooms_->agreement, claim_);
+            const AgreementResult agreed = agree_on_exponent(communicator_, rooms_->agreement, claim_);
             sent(Traffic::agreement, agreed.bytes_sent);
             scale_payload(agreed.exponent);
         }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 
 namespace truestep::distributed::scape {
 
@@ -21,7 +21,7 @@ class SumRooms {
     }
 
   private:
-    std::array<Room<std::vector<float>>, 2> rooms_;
+    std::array<ReusableBuffer<std::vector<float>>, 2> rooms_;
     std::size_t turn_ = 0;
 };
 

@@ -20,7 +20,7 @@ void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
     try {
         attempt_using_up(gradient, learning_rate);
     } catch (...) {
-        backend_->settle();
+        backend_->wait_idle();
         throw;
     }
 }
@@ -34,12 +34,12 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     join_mask();
     advance_mask();
     plan_mask(density_.at(steps_ + 2));
-    backend_->foresee(rooms_->coming.own());
+    backend_->hint_next_selection(rooms_->coming.own());
     const Refusal refusal = can_.consumed->local_pass_over(scalars, gradient);
     try {
         agree(refusal);
     } catch (...) {
-        can_.consumed->take_back();
+        can_.consumed->roll_back();
         selected_.swap(coming_selected_);
         halted_.clear();
         throw;

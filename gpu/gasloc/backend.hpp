@@ -166,7 +166,7 @@ class BlockBackend final : public Backend {
     Shared x_;      ///< of this round; y when it ends
     /// Moments at the begin of the round, and the current ones.
     Floats m_, m_now_, v_, v_now_;
-    Vector<distributed::Met> met_;
+    Vector<distributed::NeighbourVector> met_;
     Vector<std::uint32_t> not_finite_;
     std::vector<float> mirror_;
 };

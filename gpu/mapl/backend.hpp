@@ -50,8 +50,8 @@ class BlockBackend final : public Backend {
         machine_.finish(); // the state goes
     }
 
-    Compressed compress(std::span<const float> x, Floats& /*given*/, std::span<const Id> ids,
-                        std::span<const Word> travelling) override {
+    CompressedBatch compress(std::span<const float> x, Floats& /*given*/, std::span<const Id> ids,
+                             std::span<const Word> travelling) override {
         auto kept = std::make_unique<Batch>(std::vector<Id>(ids.begin(), ids.end()));
         const std::size_t tokens = ids.size();
         kept->q = floats_.take(machine_, x.size());
@@ -80,7 +80,7 @@ class BlockBackend final : public Backend {
         return {sent(message, layout.bytes), std::move(kept)};
     }
 
-    Rows decompress_gradient(Kept& kept, const std::byte* message) override {
+    Rows decompress_gradient(BatchState& kept, const std::byte* message) override {
         const auto& of = static_cast<Batch&>(kept);
         const std::size_t tokens = of.tokens();
         const SharedFloats room = room_for_values(tokens);
@@ -117,8 +117,8 @@ class BlockBackend final : public Backend {
     }
     Message subspace() override { return with_shared(at_.a); }
 
-    std::unique_ptr<Kept> arrive(std::unique_ptr<distributed::Incoming> message, const std::byte* begin,
-                                 std::size_t tokens) override {
+    std::unique_ptr<BatchState> arrive(std::unique_ptr<distributed::IncomingMessage> message,
+                                       const std::byte* begin, std::size_t tokens) override {
         const ForwardLayout layout = forward_layout(settings_, tokens);
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(begin);
         const SharedWords device_ids = words_.take(machine_, tokens);
@@ -141,12 +141,12 @@ class BlockBackend final : public Backend {
         return kept;
     }
 
-    std::optional<Word> wrong_index(Kept& kept) override {
+    std::optional<Word> wrong_index(BatchState& kept) override {
         return codec_.wrong_index(machine_, count(kept.tokens()),
                                   static_cast<Batch&>(kept).indices->data());
     }
 
-    Rows decompress(Kept& kept, std::span<const Word> travelling) override {
+    Rows decompress(BatchState& kept, std::span<const Word> travelling) override {
         auto& of = static_cast<Batch&>(kept);
         const std::size_t tokens = of.tokens();
         if (quantizes(settings_)) {
@@ -167,7 +167,7 @@ class BlockBackend final : public Backend {
         return {{}, {xhat, xhat->data()}};
     }
 
-    Message compress_gradient(Kept& kept, std::span<const float> g) override {
+    Message compress_gradient(BatchState& kept, std::span<const float> g) override {
         const std::size_t tokens = kept.tokens();
         const std::size_t bytes = tokens * rank() * value_bytes(settings_.payload);
         g_ = tokens == 0 ? nullptr : machine_.gradient(g.data(), static_cast<Index>(g.size()));
@@ -176,7 +176,7 @@ class BlockBackend final : public Backend {
         put_values(g_, tokens, message->data());
         return all_finite_so_far() ? sent(message, bytes) : Message{};
     }
-    void add_receivers(Kept& kept, std::span<const float> /*g*/) override {
+    void add_receivers(BatchState& kept, std::span<const float> /*g*/) override {
         const auto& of = static_cast<Batch&>(kept);
         add_to_anchor(1.0F, of, g_);
         add_to_part(of.tokens(), g_, of.z);
@@ -199,7 +199,7 @@ class BlockBackend final : public Backend {
                            // what it likes
     }
 
-    const Floats& held(Held what) override {
+    const Floats& held(StatePart what) override {
         Floats& mirror = mirrors_.at(static_cast<std::size_t>(what));
         const Vector<float>& from = vector_of(what);
         mirror.resize(static_cast<std::size_t>(from.size()));
@@ -232,11 +232,11 @@ class BlockBackend final : public Backend {
     using SharedWords = std::shared_ptr<Vector<std::uint32_t>>;
     using SharedBytes = std::shared_ptr<Vector<std::uint8_t>>;
 
-    struct Batch final : Kept {
-        using Kept::Kept;
+    struct Batch final : BatchState {
+        using BatchState::BatchState;
         SharedWords device_ids{};
-        SharedFloats q{};                                 ///< of the sender: what was compressed
-        std::unique_ptr<distributed::Incoming> message{}; ///< of the receiver: it holds Z,
+        SharedFloats q{};                                        ///< of the sender: what was compressed
+        std::unique_ptr<distributed::IncomingMessage> message{}; ///< of the receiver: it holds Z,
         const std::byte* begin = nullptr;
         SharedFloats room{}; ///< or this does
         const float* z = nullptr;
@@ -366,10 +366,10 @@ class BlockBackend final : public Backend {
         return {std::shared_ptr<const void>(message, message->data()), size * sizeof(float)};
     }
 
-    [[nodiscard]] const Vector<float>& vector_of(Held what) const {
-        if (what == Held::codebooks)
+    [[nodiscard]] const Vector<float>& vector_of(StatePart what) const {
+        if (what == StatePart::codebooks)
             return codec_.codebooks();
-        return what == Held::learned ? codec_.learned_codebooks() : at_.of(what);
+        return what == StatePart::learned ? codec_.learned_codebooks() : at_.of(what);
     }
 
     Machine machine_;
@@ -383,7 +383,7 @@ class BlockBackend final : public Backend {
     Pool<Machine, float> floats_;
     Pool<Machine, std::uint32_t> words_;
     Pool<Machine, std::uint8_t> bytes_;
-    std::array<Floats, static_cast<std::size_t>(Held::anchor_gradient) + 1> mirrors_;
+    std::array<Floats, static_cast<std::size_t>(StatePart::anchor_gradient) + 1> mirrors_;
 };
 
 } // namespace truestep::gpu::mapl

@@ -4,8 +4,8 @@
 #include <truestep/gpu/peers.hpp>
 
 #include "backend.hpp"
+#include "device_traffic.hpp"
 #include "host_products.hpp"
-#include "standing.hpp"
 
 namespace truestep::gpu::mapl {
 

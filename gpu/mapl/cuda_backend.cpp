@@ -5,7 +5,7 @@
 
 #include "backend.hpp"
 #include "cublas_products.hpp"
-#include "standing.hpp"
+#include "device_traffic.hpp"
 
 namespace truestep::gpu::mapl {
 

@@ -25,17 +25,17 @@ struct SideVectors {
         machine.upload(to.data(), from.data(), to.size());
     }
 
-    [[nodiscard]] const Vector& of(Backend::Held what) const {
+    [[nodiscard]] const Vector& of(Backend::StatePart what) const {
         switch (what) {
-        case Backend::Held::m:
+        case Backend::StatePart::m:
             return m;
-        case Backend::Held::anchor:
+        case Backend::StatePart::anchor:
             return anchor;
-        case Backend::Held::rows:
+        case Backend::StatePart::rows:
             return rows;
-        case Backend::Held::gradient:
+        case Backend::StatePart::gradient:
             return gradient;
-        case Backend::Held::anchor_gradient:
+        case Backend::StatePart::anchor_gradient:
             return anchor_gradient;
         default:
             return a;

@@ -10,7 +10,7 @@
 #include <truestep/gpu/algorithms/add.hpp>
 #include <truestep/gpu/scape/guesses.hpp>
 
-#include "algorithms/exchanged.hpp"
+#include "algorithms/exchanged_values.hpp"
 #include "algorithms/gather.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
@@ -19,9 +19,9 @@
 #include "decoding.hpp"
 #include "masks.hpp"
 #include "norm_launches.hpp"
+#include "payload_launches.hpp"
 #include "segments.hpp"
 #include "selection.hpp"
-#include "travelling.hpp"
 
 namespace truestep::gpu::scape {
 
@@ -66,9 +66,9 @@ class BlockBackend final : public distributed::scape::Backend,
     BlockBackend(const BlockBackend&) = delete;
     BlockBackend& operator=(const BlockBackend&) = delete;
     /// Launched work uses memory that is about to go. An error has been reported before.
-    ~BlockBackend() override { BlockBackend::settle(); }
+    ~BlockBackend() override { BlockBackend::wait_idle(); }
 
-    void settle() noexcept override {
+    void wait_idle() noexcept override {
         try {
             machine_.finish();
         } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -116,7 +116,9 @@ class BlockBackend final : public distributed::scape::Backend,
         m_.swap(spare_);
     }
 
-    void foresee(std::span<const MaskCode::Part> own) override { selection_.foresee(own); }
+    void hint_next_selection(std::span<const MaskCode::Part> own) override {
+        selection_.hint_next_selection(own);
+    }
 
     void extract_payload() override {
         machine_.resize(payload_, current().selected);
@@ -323,7 +325,7 @@ class BlockBackend final : public distributed::scape::Backend,
     [[nodiscard]] Sources sources(const Scalars& scalars, const float* sum, const float* g) {
         return {scalars, sum, g, e_.data(), current().view(), m_.data()};
     }
-    [[nodiscard]] typename Travelling<Machine>::State on_mask() {
+    [[nodiscard]] typename PayloadLaunches<Machine>::State on_mask() {
         return {size_, current().view(), payload_.data(), e_.data()};
     }
 
@@ -381,7 +383,7 @@ class BlockBackend final : public distributed::scape::Backend,
     Vector<float> sums_of_groups_;
     Vector<float> sum_; ///< of a gradient's parts, where it comes in parts
     Vector<std::uint8_t> code_;
-    Travelling<Machine> travelling_;
+    PayloadLaunches<Machine> travelling_;
     Masks<Machine> masks_;
     Selection<Machine> selection_;
     Decoding<Machine> decoding_;

@@ -26,7 +26,7 @@ using distributed::scape::MaskCode;
 /// group touches.
 struct WatchedTiles {
     Index first = 0;
-    std::vector<Watched> tiles;
+    std::vector<WatchedTile> tiles;
 };
 [[nodiscard]] WatchedTiles watched_tiles_of(const std::vector<Group>& groups);
 [[nodiscard]] Index cell_count(const std::vector<Group>& groups);

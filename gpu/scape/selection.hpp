@@ -30,7 +30,7 @@ class Selection {
     using Parts = std::span<const MaskCode::Part>;
 
     /// Announces the segments of the run() behind the next local pass.
-    void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
+    void hint_next_selection(Parts own) { foreseen_.assign(own.begin(), own.end()); }
 
     /// Begins a local pass; returns what it has to look for, if its vectors are aligned.
     [[nodiscard]] Watch begin(bool aligned) {
@@ -161,7 +161,7 @@ class Selection {
     bool begun_ = false; ///< a local pass has looked for what was foreseen
     SegmentTable<Machine> table_;
     Index first_tile_ = 0;
-    Vector<Watched> watched_;
+    Vector<WatchedTile> watched_;
     Index cells_ = 0;
     Vector<Search> searches_;
     Vector<std::uint32_t> bins_;

@@ -142,7 +142,7 @@ class Places {
     std::uint8_t* bytes_ = nullptr;
     const Allocation* flights_ = nullptr; ///< where any of its bytes are in flight
     Shadows* shadows_ = nullptr;
-    Written* written_ = nullptr; ///< where it is kept
+    WrittenBytes* written_ = nullptr; ///< where it is kept
 };
 
 /// Parameters are read only, so they need no checks for races.

@@ -7,7 +7,7 @@
 #include <truestep/simulator/fault.hpp>
 
 #include "fat_binary.hpp"
-#include "mistakes.hpp"
+#include "known_bugs.hpp"
 
 namespace truestep::simulator {
 
@@ -32,7 +32,7 @@ std::uint64_t next_seed() {
 
 const Program& Module::get() {
     if (!read)
-        program = parse(with_mistake(ptx_of(fat_binary)));
+        program = parse(with_known_bug(ptx_of(fat_binary)));
     read = true;
     return program;
 }

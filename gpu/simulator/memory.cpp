@@ -33,7 +33,7 @@ void Shadows::make(std::uint64_t size, std::uint32_t bytes) {
     shift_ = shift;
 }
 
-void Written::write(std::uint64_t at, std::uint64_t bytes) {
+void WrittenBytes::write(std::uint64_t at, std::uint64_t bytes) {
     for (std::uint64_t done = 0; done < bytes;) {
         const Part part = part_of(at + done, bytes - done);
         words_[part.word] |= part.mask;
@@ -41,7 +41,7 @@ void Written::write(std::uint64_t at, std::uint64_t bytes) {
     }
 }
 
-bool Written::all(std::uint64_t at, std::uint64_t bytes) const {
+bool WrittenBytes::all(std::uint64_t at, std::uint64_t bytes) const {
     for (std::uint64_t done = 0; done < bytes;) {
         const Part part = part_of(at + done, bytes - done);
         if ((words_[part.word] & part.mask) != part.mask)
@@ -66,7 +66,7 @@ void Memory::add(std::uint64_t base, std::uint64_t size, std::int64_t to_host, b
     made.to_host = to_host;
     made.device = device;
     if (!filled)
-        made.written = Written(size);
+        made.written = WrittenBytes(size);
     last_ = nullptr;
 }
 

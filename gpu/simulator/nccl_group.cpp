@@ -7,13 +7,13 @@ namespace truestep::simulator::nccl {
 
 namespace {
 
-struct Asked {
+struct PendingCall {
     ncclComm_t comm;
     Stream* stream;
     std::shared_ptr<Call> call;
 };
 struct Group {
-    std::vector<Asked> asked;
+    std::vector<PendingCall> asked;
     std::vector<ncclComm_t> joining;
     ncclResult_t failed = ncclSuccess;
 };
@@ -31,9 +31,9 @@ std::uint64_t next_number(Member& member, const Call& call) {
 }
 
 /// All calls of a group on one communicator are one piece of work.
-void begin(Device& device, Member& member, const std::vector<Asked>& asked) {
+void begin(Device& device, Member& member, const std::vector<PendingCall>& asked) {
     std::vector<std::shared_ptr<Call>> calls;
-    for (const Asked& one : asked) {
+    for (const PendingCall& one : asked) {
         if (one.stream != asked.front().stream)
             throw Fault("NCCL: a group of " + member.text() +
                         " on several streams, which the simulator "
@@ -122,11 +122,11 @@ ncclResult_t end_group(Device& device) {
             return come;
         result = come == ncclSuccess ? result : come;
     }
-    std::vector<Asked> left = ended.asked;
+    std::vector<PendingCall> left = ended.asked;
     while (!left.empty()) {
         ncclComm* const comm = left.front().comm;
         const auto others = std::stable_partition(left.begin(), left.end(),
-                                                  [&](const Asked& one) { return one.comm == comm; });
+                                                  [&](const PendingCall& one) { return one.comm == comm; });
         Member* const member = Library::get().find(comm, "ncclGroupEnd");
         begin(device, *member, {left.begin(), others});
         if (!member->blocking)

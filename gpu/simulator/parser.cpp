@@ -100,7 +100,7 @@ class Parser {
         }
         if (!text.starts_with(".param"))
             bad("a parameter was expected");
-        const Declared parameter = declared(text.substr(6));
+        const Declaration parameter = declared(text.substr(6));
         const std::uint64_t at = aligned_to(parameter.align, kernel_->parameter_bytes);
         symbols_[parameter.name] = at;
         kernel_->parameters.push_back({at, parameter.bytes});
@@ -139,7 +139,7 @@ class Parser {
             banks_[std::string(name.substr(0, bracket))] = used;
             used += count;
         } else if (words[0] == ".shared") {
-            const Declared variable = declared(text.substr(7));
+            const Declaration variable = declared(text.substr(7));
             const std::uint64_t at = aligned_to(variable.align, kernel_->shared_bytes);
             symbols_[variable.name] = at;
             kernel_->shared_bytes = at + variable.bytes;

@@ -3,7 +3,7 @@
 // Helpers of all functions of the CUDA runtime.
 
 #include "device.hpp"
-#include "mistakes.hpp"
+#include "known_bugs.hpp"
 
 namespace truestep::simulator {
 

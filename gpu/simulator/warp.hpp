@@ -60,7 +60,7 @@ struct Block {
     Touch now = 0; ///< between which barriers it is, by thread 0
     std::vector<std::uint8_t> shared;
     Shadows shared_shadows;
-    Written shared_written;
+    WrittenBytes shared_written;
     std::vector<Warp> warps;
 };
 

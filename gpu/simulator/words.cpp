@@ -63,8 +63,8 @@ std::uint64_t bytes_of_type(std::string_view type) {
 
 } // namespace
 
-Declared declared(std::string_view text) {
-    Declared result;
+Declaration declared(std::string_view text) {
+    Declaration result;
     std::uint64_t element = 0;
     std::uint64_t count = 1;
     bool align_given = false;

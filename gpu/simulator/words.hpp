@@ -16,12 +16,12 @@ namespace truestep::simulator {
 [[nodiscard]] std::uint64_t number_in(std::string_view text);
 
 /// A parameter or shared memory, as in ".align 8 .b8 name[24]".
-struct Declared {
+struct Declaration {
     std::string name;
     std::uint64_t align = 1;
     std::uint64_t bytes = 0;
 };
-[[nodiscard]] Declared declared(std::string_view text);
+[[nodiscard]] Declaration declared(std::string_view text);
 
 constexpr std::uint64_t aligned_to(std::uint64_t align, std::uint64_t at) {
     return (at + align - 1) / align * align;

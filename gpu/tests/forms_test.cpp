@@ -1,4 +1,4 @@
-#include <truestep/gpu/device_mistakes.hpp>
+#include <truestep/gpu/device_bugs.hpp>
 #include <truestep/gpu/forms.hpp>
 
 #include <array>
@@ -26,7 +26,8 @@ TEST(Forms, DevicesAreNamedAndTheSimulatorIsNone) {
 }
 
 TEST(DeviceMistakes, AreNumberedInTheHostsFormAndThenOnADevice) {
-    const std::array planted{problem::Mistake{1, "one", "shows"}, problem::Mistake{2, "two", "shows, too"}};
+    const std::array planted{problem::KnownBug{1, "one", "shows"},
+                             problem::KnownBug{2, "two", "shows, too"}};
     const DeviceMistakes all{40, planted};
     const auto listed = all.listed();
     ASSERT_EQ(listed.size(), 4U);

@@ -46,11 +46,11 @@ struct Rank {
     void send(int to, std::uint64_t number, const std::shared_ptr<Values>& values) {
         links->send(Traffic::payload, to, number, {values, values->data()}, bytes);
     }
-    [[nodiscard]] std::unique_ptr<distributed::Incoming> ask(int from, std::uint64_t number,
-                                                             std::size_t size = bytes) const {
+    [[nodiscard]] std::unique_ptr<distributed::IncomingMessage> ask(int from, std::uint64_t number,
+                                                                    std::size_t size = bytes) const {
         return links->receive(Traffic::payload, from, number, size);
     }
-    [[nodiscard]] std::vector<float> read(distributed::Incoming& incoming) {
+    [[nodiscard]] std::vector<float> read(distributed::IncomingMessage& incoming) {
         std::vector<float> all(count);
         machine.download(all.data(), reinterpret_cast<const float*>(incoming.wait(bytes)), count);
         return all;

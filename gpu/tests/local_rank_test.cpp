@@ -28,7 +28,7 @@ TEST(LocalRank, LaunchersAreAskedInTheirOrder) {
     const std::vector<std::string> order{"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                          "PMI_LOCAL_RANK", "LOCAL_RANK"};
     Variables set{{"RANK", "9"}};
-    EXPECT_EQ(told(set), Lodging::nothing);
+    EXPECT_EQ(told(set), HostLocation::nothing);
     for (std::size_t i = order.size(); i-- > 0;) { // each before those that are set already
         set[order[i]] = std::to_string(10 + i);
         EXPECT_EQ(told(set), static_cast<int>(10 + i)) << order[i];
@@ -48,7 +48,7 @@ TEST(LocalRank, WhatIsNoNumberIsRefused) {
 
 /// The local ranks, given each rank's machine and the number from its launcher.
 std::vector<int> local_ranks(const std::vector<std::pair<std::string, int>>& lodgings) {
-    std::vector<Lodging> all;
+    std::vector<HostLocation> all;
     for (const auto& [machine, said] : lodgings) {
         all.push_back({.told = said});
         std::ranges::copy(machine, all.back().machine.begin());
@@ -68,14 +68,14 @@ TEST(LocalRank, IsWhatTheLauncherSays) {
 
 /// Two devices each: rank modulo devices would give ranks 0 and 2 of machine a the same one.
 TEST(LocalRank, RanksDealtOutInTurnAreCountedOnTheirMachine) {
-    const int none = Lodging::nothing;
+    const int none = HostLocation::nothing;
     EXPECT_EQ(local_ranks({{"a", none}, {"b", none}, {"a", none}, {"b", none}}), (Ranks{0, 0, 1, 1}));
     EXPECT_EQ(local_ranks({{"a", 0}, {"b", 0}, {"a", 1}, {"b", 1}}), (Ranks{0, 0, 1, 1}));
 }
 
 TEST(LocalRank, WhatTwoOfAMachineWereToldIsNothingToGoBy) {
     EXPECT_EQ(local_ranks({{"a", 3}, {"a", 3}, {"a", 3}}), (Ranks{0, 1, 2}));
-    EXPECT_EQ(local_ranks({{"a", 2}, {"a", Lodging::nothing}, {"b", 5}}), (Ranks{0, 1, 5}));
+    EXPECT_EQ(local_ranks({{"a", 2}, {"a", HostLocation::nothing}, {"b", 5}}), (Ranks{0, 1, 5}));
 }
 
 TEST(LocalRank, ThreadsAreCounted) {

@@ -16,7 +16,7 @@
 namespace truestep::gpu {
 namespace {
 
-using distributed::Incoming;
+using distributed::IncomingMessage;
 using distributed::Peers;
 using distributed::Traffic;
 using Floats = std::vector<float>;
@@ -70,7 +70,7 @@ TEST(BlockPeers, WhatTheStreamHasWrittenComesThoughItIsWrittenAgain) {
             const auto y = rank.vector(0.0F);
             for (std::uint64_t round = 1; round <= 4; ++round) {
                 rank.write(*y, value_of(ranks.rank(), round));
-                std::vector<std::unique_ptr<Incoming>> incoming(3);
+                std::vector<std::unique_ptr<IncomingMessage>> incoming(3);
                 for (int peer = 0; peer < 3; ++peer)
                     if (peer != ranks.rank())
                         incoming[static_cast<std::size_t>(peer)] =

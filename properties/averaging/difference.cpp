@@ -10,7 +10,7 @@ namespace {
 
 class Difference final : public gate::Finding {
   public:
-    Difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen,
+    Difference(std::string message, std::string details, const Case& run, std::vector<RankRecording> seen,
                Index round)
         : message_(std::move(message)), details_(std::move(details)), run_(run), seen_(std::move(seen)),
           round_(round) {}
@@ -26,7 +26,7 @@ class Difference final : public gate::Finding {
     std::string message_;
     std::string details_;
     Case run_;
-    std::vector<Seen> seen_;
+    std::vector<RankRecording> seen_;
     Index round_;
 };
 
@@ -56,7 +56,7 @@ std::optional<gate::Drawing> Difference::drawing() const {
         drawing.lanes.push_back(lane);
     }
     gate::Lane after{"after", "the parameters at its end"};
-    for (const Seen& seen : seen_)
+    for (const RankRecording& seen : seen_)
         after.values.push_back(gate::texts(seen.after[static_cast<std::size_t>(round_)]));
     after.expected.assign(after.values.size(), gate::texts(end));
     drawing.lanes.push_back(after);
@@ -66,7 +66,7 @@ std::optional<gate::Drawing> Difference::drawing() const {
 } // namespace
 
 std::shared_ptr<const gate::Finding> difference(std::string message, std::string details, const Case& run,
-                                                std::vector<Seen> seen, Index round) {
+                                                std::vector<RankRecording> seen, Index round) {
     return std::make_shared<Difference>(std::move(message), std::move(details), run, std::move(seen),
                                         round);
 }

@@ -6,20 +6,20 @@
 #include <truestep/reference/averaging/reference.hpp>
 #include <truestep/verify/comparator.hpp>
 
-#include "candidate.hpp"
 #include "difference.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::averaging {
 
 namespace {
 
-using gate::Judged;
+using gate::CaseJudgement;
 
 /// One case under judgement.
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& judged_case)
-        : run(judged_case), seen(dynamic_cast<const Candidate&>(implementation).run(run)) {
+        : run(judged_case), seen(dynamic_cast<const Implementation&>(implementation).run(run)) {
         if (run.workers > 1)
             judged.kinds.insert("several ranks");
         if (run.local_steps > 1)
@@ -45,11 +45,11 @@ class Trial {
     }
 
     Case run;
-    std::vector<Seen> seen; ///< of each rank
-    Judged judged;
+    std::vector<RankRecording> seen; ///< of each rank
+    CaseJudgement judged;
 };
 
-Judged replicas(const gate::Implementation& implementation, const Case& run) {
+CaseJudgement replicas(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
     for (Index round = 0; round < trial.run.rounds; ++round)
         for (std::size_t rank = 1; rank < trial.seen.size(); ++rank)
@@ -57,7 +57,7 @@ Judged replicas(const gate::Implementation& implementation, const Case& run) {
     return trial.judged;
 }
 
-Judged alone(const gate::Implementation& implementation, const Case& run) {
+CaseJudgement alone(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
     reference::averaging::Vector x = parameters_of(trial.run);
     const float learning_rate = learning_rate_of(trial.run);
@@ -70,7 +70,7 @@ Judged alone(const gate::Implementation& implementation, const Case& run) {
     return trial.judged;
 }
 
-Judged traffic(const gate::Implementation& implementation, const Case& run) {
+CaseJudgement traffic(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
     const auto expected =
         static_cast<std::uint64_t>(trial.run.rounds * 4 * trial.run.size * (trial.run.workers - 1));
@@ -87,7 +87,7 @@ Judged traffic(const gate::Implementation& implementation, const Case& run) {
     return trial.judged;
 }
 
-Judged equals_the_reference(const gate::Implementation& implementation, const Case& run) {
+CaseJudgement equals_the_reference(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
     reference::averaging::Vector x = parameters_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <truestep/problem/memory_limits.hpp>
 #include <truestep/problem/partition.hpp>
-#include <truestep/problem/room.hpp>
 
 namespace truestep::properties::gasloc {
 
@@ -145,8 +145,8 @@ const gate::CaseSpec<Case>& spec() {
         .columns = {"workers", "law"},
         .most_workers = [](const Case& run) { return static_cast<int>(std::max(run.workers, run.to)); },
         .fits_pins =
-            [](Case& run, const Case&, const gate::Pins& pins) {
-                if (pins.contains("workers"))
+            [](Case& run, const Case&, const gate::Overrides& overrides) {
+                if (overrides.contains("workers"))
                     run.to = 0;
                 // A ring replaces a hypercube that the pinned numbers of workers do not allow.
                 if (run.law == Law::hypercube &&

@@ -19,7 +19,7 @@ void no_barrier(Trial& trial) {
     const auto seed = static_cast<Index>(scenario.settings.seed);
     const int held = static_cast<int>(seed % scenario.workers);
     const Index from = 1 + seed % scenario.rounds;
-    const std::vector<Life> expected = expected_lives(scenario);
+    const std::vector<RankRecording> expected = expected_lives(scenario);
     // The round up to which a worker does not need the delayed one.
     std::vector<Index> ahead(static_cast<std::size_t>(scenario.workers), from - 1);
     for (Index round = from; round <= scenario.rounds; ++round) {
@@ -64,7 +64,7 @@ void no_barrier(Trial& trial) {
 // 12. The times at which messages arrive change no bit.
 void delays(Trial& trial) {
     trial.scenario.late = 0;
-    const std::vector<Life> punctual = trial.play(trial.scenario);
+    const std::vector<RankRecording> punctual = trial.play(trial.scenario);
     trial.scenario.late = std::max<Index>(1, trial.run.late);
     trial.lives = trial.play(trial.scenario);
     trial.same(punctual, trial.lives, "those of messages that come at once");
@@ -79,7 +79,8 @@ std::vector<gate::Property> delay_properties() {
         property(12, "delay", "When messages come changes no bit.", delays, meets(), without_restart)};
     all.front().skipped = [](const gate::Implementation& implementation) -> std::string {
         // An implementation that does not communicate here has left this out for another reason.
-        return dynamic_cast<const Candidate&>(implementation).in_process() || !implementation.communicates()
+        return dynamic_cast<const Implementation&>(implementation).in_process() ||
+                       !implementation.communicates()
                    ? ""
                    : "only threads can be held back at will; distributed.mpi_held_back shows it of "
                      "processes";

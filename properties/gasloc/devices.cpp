@@ -23,12 +23,13 @@ namespace truestep::properties::gasloc {
 namespace {
 
 using distributed::Peers;
-using gpu::gasloc::device_mistakes::Mistake;
+using gpu::gasloc::device_known_bugs::KnownBug;
 
 /// A worker over a backend on a stream, with its peers.
 template <class Stream>
-Housed housed(Mistake mistake, const Settings& settings, State state, Peers& ranks, const Stream& stream) {
-    auto [peers, backend] = gpu::gasloc::device_mistakes::on_stream(mistake, ranks, stream);
+OwnedWorker housed(KnownBug known_bug, const Settings& settings, State state, Peers& ranks,
+                   const Stream& stream) {
+    auto [peers, backend] = gpu::gasloc::device_known_bugs::on_stream(known_bug, ranks, stream);
     auto worker = std::make_unique<Worker>(settings, std::move(state), *peers, std::move(backend));
     return {std::move(peers), std::move(worker)};
 }
@@ -41,20 +42,20 @@ gpu::HostStream stream_of(int threads, int rank) {
             1 + 16 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(threads)};
 }
 
-Subjects blocks(Mistake mistake) {
-    return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int threads) {
-        return housed(mistake, settings, std::move(state), ranks, stream_of(threads, ranks.rank()));
+RankFactory blocks(KnownBug known_bug) {
+    return subjects_of([known_bug](const Settings& settings, State state, Peers& ranks, int threads) {
+        return housed(known_bug, settings, std::move(state), ranks, stream_of(threads, ranks.rank()));
     });
 }
 
 /// All ranks on the first device. With more than one thread, launches go through graphs.
-Subjects one_device([[maybe_unused]] Mistake mistake) {
+RankFactory one_device([[maybe_unused]] KnownBug known_bug) {
 #if defined(TRUESTEP_WITH_CUDA)
-    return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int threads) {
+    return subjects_of([known_bug](const Settings& settings, State state, Peers& ranks, int threads) {
         gpu::set_schedule(ranks.rank());
-        const bool graphs = mistake == Mistake::none && threads > 1;
+        const bool graphs = known_bug == KnownBug::none && threads > 1;
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = graphs});
-        return housed(mistake, settings, std::move(state), ranks, stream);
+        return housed(known_bug, settings, std::move(state), ranks, stream);
     });
 #else
     return {};
@@ -62,16 +63,17 @@ Subjects one_device([[maybe_unused]] Mistake mistake) {
 }
 
 /// One device for each rank of this machine.
-Subjects a_device_each([[maybe_unused]] Peers& ranks) {
+RankFactory a_device_each([[maybe_unused]] Peers& ranks) {
 #if defined(TRUESTEP_WITH_NCCL)
     const int devices = gpu::availability().devices;
     gpu::set_schedule(ranks.rank());
     const gpu::CudaStream stream(
         {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = false});
-    Subjects subjects = subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
-        return Housed{nullptr, std::make_unique<Worker>(settings, std::move(state), counted,
-                                                        gpu::gasloc::make_cuda_backend(stream))};
-    });
+    RankFactory subjects =
+        subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
+            return OwnedWorker{nullptr, std::make_unique<Worker>(settings, std::move(state), counted,
+                                                                 gpu::gasloc::make_cuda_backend(stream))};
+        });
     subjects.peers = gpu::make_nccl_peers(ranks, stream);
     return subjects;
 #else
@@ -79,7 +81,7 @@ Subjects a_device_each([[maybe_unused]] Peers& ranks) {
 #endif
 }
 
-Seat seat_in(const gpu::Form& form) {
+Placement seat_in(const gpu::Form& form) {
     return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 
@@ -88,24 +90,25 @@ Seat seat_in(const gpu::Form& form) {
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form device = gpu::form_of_one_device();
     const gpu::Form device_each = gpu::form_of_a_device_each(group->name() == "in_process");
-    Seat each = seat_in(device_each);
-    each.left_out = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
-    return {std::make_shared<Workers>("cuda-blocks", blocks(Mistake::none), group),
-            std::make_shared<Workers>(device.name, one_device(Mistake::none), group, seat_in(device)),
+    Placement each = seat_in(device_each);
+    each.unsupported = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
+    return {std::make_shared<Workers>("cuda-blocks", blocks(KnownBug::none), group),
+            std::make_shared<Workers>(device.name, one_device(KnownBug::none), group, seat_in(device)),
             std::make_shared<Workers>(device_each.name, a_device_each, group, std::move(each))};
 }
 
-const gpu::DeviceMistakes& mistakes_on_devices() {
-    static const gpu::DeviceMistakes all{last_number + 1, gpu::gasloc::device_mistakes::descriptions()};
+const gpu::DeviceMistakes& known_bugs_on_devices() {
+    static const gpu::DeviceMistakes all{last_number + 1, gpu::gasloc::device_known_bugs::descriptions()};
     return all;
 }
 
 std::shared_ptr<const gate::Implementation>
-device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
-    const auto mistake = static_cast<Mistake>(mistakes_on_devices().planted_as(number));
-    if (!mistakes_on_devices().on_device(number))
-        return std::make_shared<Workers>(name, blocks(mistake), group);
-    return std::make_shared<Workers>(name, one_device(mistake), group, seat_in(gpu::form_of_one_device()));
+device_known_bug(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
+    const auto known_bug = static_cast<KnownBug>(known_bugs_on_devices().planted_as(number));
+    if (!known_bugs_on_devices().on_device(number))
+        return std::make_shared<Workers>(name, blocks(known_bug), group);
+    return std::make_shared<Workers>(name, one_device(known_bug), group,
+                                     seat_in(gpu::form_of_one_device()));
 }
 
 } // namespace truestep::properties::gasloc

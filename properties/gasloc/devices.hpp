@@ -5,7 +5,7 @@
 
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/implementation.hpp>
-#include <truestep/gpu/device_mistakes.hpp>
+#include <truestep/gpu/device_bugs.hpp>
 
 namespace truestep::properties::gasloc {
 
@@ -14,9 +14,9 @@ namespace truestep::properties::gasloc {
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
 
 /// The known bugs of gpu/gasloc/planted, numbered among all of the system's.
-[[nodiscard]] const gpu::DeviceMistakes& mistakes_on_devices();
+[[nodiscard]] const gpu::DeviceMistakes& known_bugs_on_devices();
 /// The implementation with the known bug of this number.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
-device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
+device_known_bug(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 
 } // namespace truestep::properties::gasloc

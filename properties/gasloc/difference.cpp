@@ -12,7 +12,7 @@ namespace {
 class Difference final : public gate::Finding {
   public:
     Difference(std::string message, std::string details, const Case& run, Scenario scenario,
-               std::vector<Life> lives, Index round)
+               std::vector<RankRecording> lives, Index round)
         : message_(std::move(message)), details_(std::move(details)), run_(run),
           scenario_(std::move(scenario)), lives_(std::move(lives)), round_(round) {}
 
@@ -28,7 +28,7 @@ class Difference final : public gate::Finding {
   private:
     /// One part of every worker's state after a round; blank where a worker has none.
     using Part = std::vector<float> State::*;
-    [[nodiscard]] gate::Lane::Values texts_of(const Life& life, Index round, Part part) const {
+    [[nodiscard]] gate::Lane::Values texts_of(const RankRecording& life, Index round, Part part) const {
         const auto found = life.rounds.find(round);
         if (found != life.rounds.end() &&
             (found->second.state.*part).size() == static_cast<std::size_t>(scenario_.size))
@@ -37,7 +37,7 @@ class Difference final : public gate::Finding {
         return blanks;
     }
     [[nodiscard]] gate::Lane lane(const char* name, const char* title, Part part,
-                                  const std::vector<Life>& expected) const {
+                                  const std::vector<RankRecording>& expected) const {
         gate::Lane lane{name, title};
         for (int worker = 0; worker < scenario_.workers_in(round_); ++worker) {
             const auto i = static_cast<std::size_t>(worker);
@@ -51,7 +51,7 @@ class Difference final : public gate::Finding {
     std::string details_;
     Case run_;
     Scenario scenario_;
-    std::vector<Life> lives_;
+    std::vector<RankRecording> lives_;
     Index round_;
 };
 
@@ -61,7 +61,7 @@ std::optional<gate::Drawing> Difference::drawing() const {
     if (lives_.size() < static_cast<std::size_t>(workers) ||
         scenario_.size > gate::Drawing::most_coordinates || scenario_.size < 1 || round_ < 1)
         return std::nullopt;
-    const std::vector<Life> expected = expected_lives(scenario_);
+    const std::vector<RankRecording> expected = expected_lives(scenario_);
     gate::Drawing drawing{"round " + std::to_string(round_), scenario_.size, workers};
     drawing.tensors = {{"x", 0, scenario_.size}};
     gate::Lane before{"before", "theta at the round's begin"};
@@ -88,7 +88,7 @@ std::optional<gate::Drawing> Difference::drawing() const {
 } // namespace
 
 std::shared_ptr<const gate::Finding> difference(std::string message, std::string details, const Case& run,
-                                                const Scenario& scenario, std::vector<Life> lives,
+                                                const Scenario& scenario, std::vector<RankRecording> lives,
                                                 Index round) {
     return std::make_shared<Difference>(std::move(message), std::move(details), run, scenario,
                                         std::move(lives), round);

@@ -7,13 +7,14 @@
 
 #include <truestep/gate/property.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::gasloc {
 
 /// The finding, with its drawing: the state after `round`.
 [[nodiscard]] std::shared_ptr<const gate::Finding> difference(std::string message, std::string details,
                                                               const Case& run, const Scenario& scenario,
-                                                              std::vector<Life> lives, Index round);
+                                                              std::vector<RankRecording> lives,
+                                                              Index round);
 
 } // namespace truestep::properties::gasloc

@@ -29,7 +29,7 @@ void inner_optimizer(Trial& trial) {
                            settings.inner == Inner::adamw ? zeros : Floats{}, 0};
         for (const auto& entry : trial.lives[static_cast<std::size_t>(worker)].rounds) {
             const Index round = entry.first;
-            const Seen& seen = entry.second;
+            const RoundRecording& seen = entry.second;
             const Floats theta = now.x;
             now = by_hand::after_inner_steps(trial.scenario, worker, round, now);
             trial.same(now.m, seen.state.m, round, worker, "the first moment", "the inner optimizer's");
@@ -59,7 +59,7 @@ void sums_are_dilocos(Trial& trial) {
     for (Index round = 1; round <= trial.run.rounds; ++round)
         for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
             double sum = 0.0;
-            for (const Seen* seen : seen_after(trial.lives, round, trial.scenario.workers))
+            for (const RoundRecording* seen : seen_after(trial.lives, round, trial.scenario.workers))
                 sum += static_cast<double>(seen->state.theta[i]);
             const double wanted = sums[static_cast<std::size_t>(round - 1)][i];
             told(trial, sum == wanted, round, [&] {

@@ -38,7 +38,8 @@ using AtLeast = std::map<std::string, int>;
                                       Change at_rel = as_it_is);
 
 /// The recording of each worker after a round.
-[[nodiscard]] std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers);
+[[nodiscard]] std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives,
+                                                            Index round, int workers);
 
 /// Counts one comparison. The message is made only if it is false, since most are true.
 template <class Message>

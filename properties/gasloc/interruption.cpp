@@ -24,11 +24,11 @@ void skipped(Trial& trial) {
         return static_cast<Index>(gradients.size());
     };
     // The other workers keep their learning rates.
-    const std::vector<Life> lives = trial.play(without);
+    const std::vector<RankRecording> lives = trial.play(without);
     for (std::size_t i = 0; i < lives.size(); ++i)
         for (const auto& entry : lives[i].rounds) {
             const Index round = entry.first;
-            const Seen& seen = entry.second;
+            const RoundRecording& seen = entry.second;
             const auto found = trial.lives[i].rounds.find(round);
             if (found == trial.lives[i].rounds.end())
                 continue;
@@ -48,12 +48,12 @@ void skipped(Trial& trial) {
 void restart_same(Trial& trial) {
     Scenario going_on = trial.scenario;
     going_on.restart = 0;
-    const std::vector<Life> lives = trial.play(going_on);
+    const std::vector<RankRecording> lives = trial.play(going_on);
     trial.lives = trial.play(trial.scenario);
     for (std::size_t i = 0; i < lives.size(); ++i)
         for (const auto& entry : lives[i].rounds) {
             const Index round = entry.first;
-            const Seen& seen = entry.second;
+            const RoundRecording& seen = entry.second;
             const auto found = trial.lives[i].rounds.find(round);
             if (found != trial.lives[i].rounds.end())
                 trial.same(seen.state, found->second.state, round, static_cast<int>(i),
@@ -118,7 +118,7 @@ void restart_other(Trial& trial) {
     for (int worker = 0; worker < workers; ++worker)
         mean.s = std::max(mean.s, trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.s);
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
-        const Life& life = trial.lives[static_cast<std::size_t>(worker)];
+        const RankRecording& life = trial.lives[static_cast<std::size_t>(worker)];
         told(trial, life.restarted, at,
              [&] { return "worker " + std::to_string(worker) + " did not begin again: " + life.refused; });
         if (life.restarted && trial.is_exact())

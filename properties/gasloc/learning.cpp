@@ -5,15 +5,15 @@
 #include <stdexcept>
 #include <utility>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "trial.hpp"
 
 namespace truestep::properties::gasloc {
 
 namespace {
 
+using gate::GradientSource;
 using gate::Learning;
-using gate::Live;
 using Floats = std::vector<float>;
 
 constexpr Index round_steps = 2;
@@ -77,7 +77,7 @@ Settings settings_of(const Learning::Setting& setting) {
 /// step. All gradients of a round are taken at the worker's parameters at the end of the last one.
 class Rounds {
   public:
-    Rounds(const Learning::Lesson& lesson, Live& live)
+    Rounds(const Learning::LearningTask& lesson, GradientSource& live)
         : lesson_(lesson), live_(live), gradients_(static_cast<std::size_t>(lesson.setting.ranks)) {}
 
     [[nodiscard]] Scenario scenario(bool restarts) {
@@ -111,40 +111,40 @@ class Rounds {
         auto& gradients = gradients_[static_cast<std::size_t>(worker)];
         gradients.clear();
         for (Index step = 0; step < round_steps; ++step) {
-            const Live::Step next = live_.next(worker, state.theta);
+            const GradientSource::Step next = live_.next(worker, state.theta);
             if (next.ends)
                 break;
             gradients.push_back(gate::sum_of(next.parts));
         }
     }
 
-    const Learning::Lesson& lesson_;
-    Live& live_;
+    const Learning::LearningTask& lesson_;
+    GradientSource& live_;
     std::vector<std::vector<Floats>> gradients_; ///< for the coming round, by worker
 };
 
 /// The reference as one of the trained implementations.
-class ReferenceWorkers final : public Candidate {
+class ReferenceWorkers final : public Implementation {
   public:
     std::string name() const override { return "reference"; }
     std::string communicator() const override { return "-"; }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int /*workers*/) const override { return true; }
     [[nodiscard]] bool in_process() const override { return true; }
-    [[nodiscard]] std::vector<Life> run(const Scenario& scenario) const override {
+    [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override {
         return expected_lives(scenario);
     }
 };
 
-void train_candidate(const gate::Implementation& implementation, const Learning::Lesson& lesson,
-                     Live& live) {
-    const auto& candidate = dynamic_cast<const Candidate&>(implementation);
+void train_candidate(const gate::Implementation& implementation, const Learning::LearningTask& lesson,
+                     GradientSource& live) {
+    const auto& candidate = dynamic_cast<const Implementation&>(implementation);
     Rounds rounds(lesson, live);
-    const gate::LeftOut left_out = candidate.left_out();
-    const bool restarts = !left_out.contains("restart") && !left_out.contains("restart.same");
-    const std::vector<Life> lives = candidate.run(rounds.scenario(restarts));
+    const gate::Unsupported unsupported = candidate.unsupported();
+    const bool restarts = !unsupported.contains("restart") && !unsupported.contains("restart.same");
+    const std::vector<RankRecording> lives = candidate.run(rounds.scenario(restarts));
     for (std::size_t worker = 0; worker < lives.size(); ++worker) {
-        const Life& life = lives[worker];
+        const RankRecording& life = lives[worker];
         if (!life.refused.empty())
             throw std::runtime_error("worker " + std::to_string(worker) +
                                      " did not begin: " + life.refused);

@@ -31,10 +31,10 @@ void independent(Trial& trial) {
         trial.scenario.settings.alpha = 0.0;
     trial.lives = trial.play(trial.scenario);
     for (int worker = 0; worker < trial.scenario.workers; ++worker) {
-        const std::vector<Life> one = trial.play(alone(trial.scenario, worker));
+        const std::vector<RankRecording> one = trial.play(alone(trial.scenario, worker));
         for (const auto& entry : one.front().rounds) {
             const Index round = entry.first;
-            const Seen& seen = entry.second;
+            const RoundRecording& seen = entry.second;
             const auto& rounds = trial.lives[static_cast<std::size_t>(worker)].rounds;
             if (rounds.contains(round))
                 trial.same(seen.state, rounds.at(round).state, round, worker,
@@ -62,7 +62,7 @@ void light_cone(Trial& trial) {
                 value = value == 0.5F ? 1.0F : 0.5F;
         return values;
     };
-    const std::vector<Life> other = trial.play(changed);
+    const std::vector<RankRecording> other = trial.play(changed);
     for (Index round = 1; round <= scenario.rounds; ++round) {
         const std::vector<bool> reached =
             round < from ? std::vector<bool>(static_cast<std::size_t>(scenario.workers))
@@ -106,7 +106,7 @@ void relabelled(Trial& trial) {
         return scenario.gradient(last - worker, round, step);
     };
     trial.lives = trial.play(scenario);
-    std::vector<Life> lives = trial.play(other);
+    std::vector<RankRecording> lives = trial.play(other);
     std::reverse(lives.begin(), lives.end());
     for (std::size_t i = 0; i < lives.size(); ++i)
         for (const auto& [round, seen] : lives[i].rounds)

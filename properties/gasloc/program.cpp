@@ -27,7 +27,7 @@ constexpr View other_views[]{
     {"before", &State::before}, {"first_moment", &State::m}, {"second_moment", &State::v}};
 
 /// The parts that this run has and the program shows.
-std::vector<View> views_of(const Settings& settings, const Visible& visible) {
+std::vector<View> views_of(const Settings& settings, const VisibleState& visible) {
     std::vector<View> views{theta_view};
     if (visible.before)
         views.push_back(other_views[0]);
@@ -60,15 +60,15 @@ Json case_message(const Scenario& scenario, int workers) {
 /// Runs a scenario on the program's processes.
 class ProgramRounds {
   public:
-    ProgramRounds(Programs& programs, const Visible& visible, const Scenario& scenario)
+    ProgramRounds(Programs& programs, const VisibleState& visible, const Scenario& scenario)
         : session_(programs, scenario.workers), scenario_(scenario),
           views_(views_of(scenario.settings, visible)),
           lives_(static_cast<std::size_t>(std::max(scenario.workers, scenario.to))) {}
 
-    std::vector<Life> run(const fs::path& folder);
+    std::vector<RankRecording> run(const fs::path& folder);
 
   private:
-    [[nodiscard]] Life& life(int rank) { return lives_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] RankRecording& life(int rank) { return lives_[static_cast<std::size_t>(rank)]; }
     void begin_case(const std::vector<float>& parameters);
     void restart(const fs::path& folder);
     [[nodiscard]] Json round_message(int rank, Index round, const Json& edges);
@@ -81,10 +81,10 @@ class ProgramRounds {
     gate::ProgramCase session_;
     const Scenario& scenario_;
     std::vector<View> views_;
-    std::vector<Life> lives_;
+    std::vector<RankRecording> lives_;
 };
 
-std::vector<Life> ProgramRounds::run(const fs::path& folder) {
+std::vector<RankRecording> ProgramRounds::run(const fs::path& folder) {
     begin_case(scenario_.start);
     if (scenario_.watch)
         for (int rank = 0; rank < session_.workers(); ++rank)
@@ -151,7 +151,7 @@ bool ProgramRounds::make_round(Index round) {
     bool all_go_on = true;
     for (int rank = 0; rank < session_.workers(); ++rank) {
         const Json& answer = answers[static_cast<std::size_t>(rank)];
-        Life& of_rank = life(rank);
+        RankRecording& of_rank = life(rank);
         if (of_rank.halted == 0 && of_rank.left_alone == 0) {
             end(rank, round, answer);
             if (answer["did"] == "round")
@@ -200,33 +200,33 @@ std::vector<State> ProgramRounds::look() {
 
 /// Whether the property looks at more than the program shows. Beside theta, properties that are not listed
 /// here compare what there is.
-bool lacks(const std::string& property, const Visible& visible) {
+bool lacks(const std::string& property, const VisibleState& visible) {
     const bool of_before = property == "mean" || property == "contraction";
     const bool of_moments = property == "inner";
     return (of_before && !visible.before) ||
            (of_moments && !(visible.first_moment && visible.second_moment));
 }
 
-Visible visible_of(const gate::ProgramHello& hello) {
+VisibleState visible_of(const gate::ProgramHello& hello) {
     return {hello.shows.contains("before"), hello.shows.contains("first_moment"),
             hello.shows.contains("second_moment")};
 }
 
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hello) {
-    const Visible visible = visible_of(hello);
+    const VisibleState visible = visible_of(hello);
     const char* const unseen = "a program's ranks talk by their own means, which the gate does not see";
     for (const char* property : {"traffic", "delay", "no_barrier"})
-        hello.left_out.try_emplace(property, unseen);
-    hello.left_out.try_emplace("refusal", "a program is given settings that all ranks have alike");
+        hello.unsupported.try_emplace(property, unseen);
+    hello.unsupported.try_emplace("refusal", "a program is given settings that all ranks have alike");
     if (visible.all())
         return;
     // At REL the next round is judged from the whole recorded state of this one.
     const bool exact = hello.level == verify::LevelKind::exact;
     for (const gate::Property& property : properties())
         if (!exact || lacks(property.name, visible))
-            hello.left_out.try_emplace(property.name, "the program does not show all of before, "
-                                                      "first_moment and second_moment");
+            hello.unsupported.try_emplace(property.name, "the program does not show all of before, "
+                                                         "first_moment and second_moment");
 }
 
 gate::ProgramSystem programs_of_gasloc() {
@@ -237,15 +237,15 @@ gate::ProgramSystem programs_of_gasloc() {
             leave_out_what_is_not_seen};
 }
 
-class ProgramCandidate final : public gate::ProgramImplementation<Candidate> {
+class ProgramCandidate final : public gate::ProgramImplementation<Implementation> {
   public:
     ProgramCandidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group)
         : ProgramImplementation(settings, group, programs_of_gasloc()) {}
 
     bool in_process() const override { return false; }
-    Visible visible() const override { return visible_of(hello()); }
+    VisibleState visible() const override { return visible_of(hello()); }
 
-    std::vector<Life> run(const Scenario& scenario) const override {
+    std::vector<RankRecording> run(const Scenario& scenario) const override {
         return ProgramRounds(programs(), visible(), scenario)
             .run(gate::empty_folder(group(), "gasloc-restart"));
     }

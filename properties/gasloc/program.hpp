@@ -5,7 +5,7 @@
 
 #include <truestep/gate/programs.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::gasloc {
 

@@ -41,8 +41,9 @@ gate::Property property(int number, const std::string& name, const std::string& 
         at_least, change);
 }
 
-std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers) {
-    std::vector<const Seen*> all(static_cast<std::size_t>(workers));
+std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives, Index round,
+                                              int workers) {
+    std::vector<const RoundRecording*> all(static_cast<std::size_t>(workers));
     for (std::size_t worker = 0; worker < all.size(); ++worker)
         all[worker] = &lives[worker].rounds.at(round);
     return all;

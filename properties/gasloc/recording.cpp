@@ -7,9 +7,9 @@ namespace truestep::properties::gasloc {
 
 namespace {
 
-Index whole_rounds(const Scenario& scenario, const std::vector<Life>& lives) {
+Index whole_rounds(const Scenario& scenario, const std::vector<RankRecording>& lives) {
     Index rounds = 0;
-    while (rounds < scenario.rounds && std::ranges::all_of(lives, [&](const Life& life) {
+    while (rounds < scenario.rounds && std::ranges::all_of(lives, [&](const RankRecording& life) {
                const auto found = life.rounds.find(rounds + 1);
                return found != life.rounds.end() &&
                       found->second.state.theta.size() == static_cast<std::size_t>(scenario.size);
@@ -49,7 +49,7 @@ shown(const Settings& settings) {
 }
 
 bool record_lives(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
-                  const std::vector<Life>& lives) {
+                  const std::vector<RankRecording>& lives) {
     const Index rounds =
         scenario.restart > 0 || scenario.size < 1 || lives.empty() ? 0 : whole_rounds(scenario, lives);
     if (rounds == 0)

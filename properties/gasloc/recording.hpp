@@ -8,7 +8,7 @@
 
 #include <truestep/verify/gasloc/traces.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::gasloc {
 
@@ -20,6 +20,6 @@ shown(const Settings& settings);
 /// Writes the recordings as a trace of the rounds that all workers completed. Returns false, without a
 /// file, if there is none or if the run restarted with another number of workers.
 bool record_lives(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
-                  const std::vector<Life>& lives);
+                  const std::vector<RankRecording>& lives);
 
 } // namespace truestep::properties::gasloc

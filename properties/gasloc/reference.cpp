@@ -14,8 +14,8 @@ void equals_the_reference(Trial& trial) {
 }
 
 /// Larger cases, tried beside the drawn ones.
-std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Pins& pins) {
-    if (!pins.empty())
+std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
+    if (!overrides.empty())
         return {};
     // Beyond a piece and a thread's share; many workers; a restart half-way; more than 2^16 steps.
     return {"law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,threads=3",

@@ -23,12 +23,12 @@ void settings_matter(Trial& trial) {
     Scenario& scenario = trial.scenario;
     trial.lives = trial.play(scenario);
     const auto differs = [&](const char* what, const Scenario& other) {
-        const std::vector<Life> lives = trial.play(other);
+        const std::vector<RankRecording> lives = trial.play(other);
         bool any = false;
         for (std::size_t i = 0; i < lives.size(); ++i)
             for (const auto& entry : lives[i].rounds) {
                 const Index round = entry.first;
-                const Seen& seen = entry.second;
+                const RoundRecording& seen = entry.second;
                 const auto found = trial.lives[i].rounds.find(round);
                 any = any || found == trial.lives[i].rounds.end() ||
                       found->second.state.theta != seen.state.theta;
@@ -108,7 +108,7 @@ void refusals(Trial& trial) {
     const int odd = scenario.workers - 1;
     const auto refused = [&](const std::string& what, const Scenario& wrong,
                              const std::vector<std::string>& words) {
-        const std::vector<Life> lives = trial.play(wrong);
+        const std::vector<RankRecording> lives = trial.play(wrong);
         for (std::size_t i = 0; i < lives.size(); ++i) {
             bool says = !lives[i].refused.empty();
             for (const std::string& word : words)
@@ -213,7 +213,7 @@ void begins_if_stable(Trial& trial, Settings settings, bool stable) {
     Scenario scenario = trial.scenario;
     scenario.settings = std::move(settings);
     scenario.rounds = 1;
-    for (const Life& life : trial.play(scenario))
+    for (const RankRecording& life : trial.play(scenario))
         told(trial, life.refused.empty() == stable, 1, [&] {
             return "with alpha " + shortest(scenario.settings.alpha) + ", gamma " +
                    shortest(scenario.settings.gamma) +

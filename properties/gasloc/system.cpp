@@ -5,7 +5,7 @@
 #include <truestep/gate/system.hpp>
 #include <truestep/verify/gasloc/traces.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "learning.hpp"
 #include "program.hpp"
 #include "properties.hpp"
@@ -25,24 +25,24 @@ gate::System system_of_properties() {
     return system;
 }
 
-gate::System system_with(std::vector<Ranked> candidates) {
+gate::System system_with(std::vector<ImplementationSpec> candidates) {
     gate::System system = system_of_properties();
     system.implementations = [candidates =
                                   std::move(candidates)](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const Ranked& candidate : candidates) {
-            Seat seat{.level = candidate.level, .left_out = candidate.left_out};
+        for (const ImplementationSpec& candidate : candidates) {
+            Placement seat{.level = candidate.level, .unsupported = candidate.unsupported};
             if (!candidate.restart)
-                seat.left_out.try_emplace("restart", "it has no checkpoints");
+                seat.unsupported.try_emplace("restart", "it has no checkpoints");
             all.push_back(std::make_shared<Workers>(
-                candidate.name, Subjects{candidate.start, candidate.restart, train}, group, seat));
+                candidate.name, RankFactory{candidate.start, candidate.restart, train}, group, seat));
         }
         return all;
     };
     return system;
 }
 
-int gate_main(int count, char** values, std::vector<Ranked> candidates) {
+int gate_main(int count, char** values, std::vector<ImplementationSpec> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 

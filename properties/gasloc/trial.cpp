@@ -6,7 +6,7 @@
 #include <truestep/problem/layout.hpp>
 #include <truestep/reference/gasloc/reference.hpp>
 
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 
 #include "difference.hpp"
 
@@ -126,10 +126,10 @@ void near(Trial& trial, const reference::gasloc::WorkerState<Bounded>& expected,
 
 } // namespace
 
-std::vector<Life> expected_lives(const Scenario& scenario) {
+std::vector<RankRecording> expected_lives(const Scenario& scenario) {
     reference::gasloc::Reference<float> reference(scenario.settings, scenario.workers,
                                                   to_vector<float>(scenario.start));
-    std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
+    std::vector<RankRecording> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
     std::vector<bool> ended(reference.state.size(), false);
     const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(scenario.size);
     if (scenario.watch)
@@ -154,7 +154,7 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
         for (std::size_t i = 0; i < reference.state.size(); ++i) {
             if (before[i])
                 continue;
-            Seen seen{to_state(reference.state[i], round), went[i].skipped, {}};
+            RoundRecording seen{to_state(reference.state[i], round), went[i].skipped, {}};
             for (const Neighbour& neighbour : neighbours(graph, static_cast<int>(i))) {
                 if (before[static_cast<std::size_t>(neighbour.worker)])
                     lives[i].left_alone = round;
@@ -181,7 +181,7 @@ std::string worker_text(int worker, Index round) {
 }
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Candidate&>(implementation)) {
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)) {
     judged.kinds = kinds_of(run, scenario);
 }
 
@@ -211,7 +211,7 @@ bool Trial::same(const Floats& expected, const Floats& actual, Index round, int 
 
 void Trial::same(const State& expected, const State& actual, Index round, int worker,
                  const std::string& whose) {
-    const Visible visible = candidate.visible();
+    const VisibleState visible = candidate.visible();
     same(expected.theta, actual.theta, round, worker, "theta", whose);
     if (visible.before)
         same(expected.before, actual.before, round, worker, "what goes into the momentum", whose);
@@ -227,14 +227,14 @@ void Trial::same(const State& expected, const State& actual, Index round, int wo
                             " rounds; " + whose + " are " + std::to_string(expected.rounds));
 }
 
-void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& actual,
+void Trial::same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
                  const std::string& whose) {
     // Goes round by round, so that the first difference reported is the earliest.
     for (Index round = 1; round <= scenario.rounds; ++round)
         for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) {
             const int worker = static_cast<int>(i);
-            const Life& wanted = expected[i];
-            const Life& life = actual[i];
+            const RankRecording& wanted = expected[i];
+            const RankRecording& life = actual[i];
             if (round == scenario.restart + 1 && wanted.restarted && life.restarted)
                 same(wanted.begun, life.begun, round - 1, worker, whose + " after the restart");
             const auto right = wanted.rounds.find(round);
@@ -263,7 +263,7 @@ void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& act
                                       std::to_string(expected.size()));
 }
 
-void Trial::as_the_reference(const std::vector<Life>& actual) {
+void Trial::as_the_reference(const std::vector<RankRecording>& actual) {
     if (is_exact())
         same(expected_lives(scenario), actual, "the reference's");
     else
@@ -271,7 +271,8 @@ void Trial::as_the_reference(const std::vector<Life>& actual) {
 }
 
 /// Compares each round with its bounds, up to one that a worker rightly does not complete.
-void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual) {
+void Trial::within_bounds(const std::vector<RankRecording>& expected,
+                          const std::vector<RankRecording>& actual) {
     reference::gasloc::Reference<Bounded> reference(scenario.settings, scenario.workers,
                                                     to_vector<Bounded>(scenario.start));
     bool goes_on = true;
@@ -281,7 +282,7 @@ void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<L
             reference.state.resize(static_cast<std::size_t>(workers));
         if (round > 1)
             for (std::size_t i = 0; i < reference.state.size(); ++i) {
-                const Life& life = actual.at(i);
+                const RankRecording& life = actual.at(i);
                 const bool begins = round == scenario.restart + 1 && life.restarted;
                 if (!begins && !life.rounds.contains(round - 1))
                     return violated(round, "worker " + std::to_string(i) + " did not begin again: " +
@@ -313,7 +314,7 @@ void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<L
     }
 }
 
-bool Trial::whole(const std::vector<Life>& played) {
+bool Trial::whole(const std::vector<RankRecording>& played) {
     for (std::size_t i = 0; i < played.size(); ++i)
         for (Index round = 1; round <= scenario.rounds; ++round)
             if (static_cast<int>(i) < scenario.workers_in(round) && !played[i].rounds.contains(round)) {

@@ -8,12 +8,12 @@
 #include <truestep/gate/property.hpp>
 #include <truestep/verify/comparator.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::gasloc {
 
 /// The right recordings, by the reference.
-[[nodiscard]] std::vector<Life> expected_lives(const Scenario& scenario);
+[[nodiscard]] std::vector<RankRecording> expected_lives(const Scenario& scenario);
 
 /// One case under judgement.
 class Trial {
@@ -23,7 +23,7 @@ class Trial {
     Trial(const gate::Implementation& implementation, const Case& of);
 
     /// Runs a scenario on the implementation.
-    [[nodiscard]] std::vector<Life> play(const Scenario& of) const { return candidate.run(of); }
+    [[nodiscard]] std::vector<RankRecording> play(const Scenario& of) const { return candidate.run(of); }
 
     /// Keeps the first finding and drops later ones.
     void violated(Index round, const std::string& message, const std::string& details = "");
@@ -34,24 +34,26 @@ class Trial {
     void same(const State& expected, const State& actual, Index round, int worker,
               const std::string& whose);
     /// Compares a whole run with another, and how they ended.
-    void same(const std::vector<Life>& expected, const std::vector<Life>& actual, const std::string& whose);
+    void same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
+              const std::string& whose);
     /// Compares a run of the trial's scenario with the reference, at the level that the implementation
     /// claims: bit for bit, or each round within the bound on rounding, beginning with the worker's own
     /// state.
-    void as_the_reference(const std::vector<Life>& actual);
+    void as_the_reference(const std::vector<RankRecording>& actual);
     [[nodiscard]] bool is_exact() const { return candidate.level() == verify::LevelKind::exact; }
     /// Whether every worker has completed every round.
-    [[nodiscard]] bool whole(const std::vector<Life>& lives);
+    [[nodiscard]] bool whole(const std::vector<RankRecording>& lives);
     void add(const verify::Comparison& compared);
 
     Case run;
     Scenario scenario;
-    const Candidate& candidate;
-    std::vector<Life> lives; ///< the recording of the scenario, once it has run
-    gate::Judged judged;
+    const Implementation& candidate;
+    std::vector<RankRecording> lives; ///< the recording of the scenario, once it has run
+    gate::CaseJudgement judged;
 
   private:
-    void within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual);
+    void within_bounds(const std::vector<RankRecording>& expected,
+                       const std::vector<RankRecording>& actual);
 };
 
 [[nodiscard]] std::string worker_text(int worker, Index round);

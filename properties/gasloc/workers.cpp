@@ -13,9 +13,9 @@ namespace {
 using distributed::Peers;
 namespace fs = std::filesystem;
 
-class WorkerSubject final : public Subject {
+class WorkerSubject final : public RankUnderTest {
   public:
-    WorkerSubject(Settings settings, Housed housed)
+    WorkerSubject(Settings settings, OwnedWorker housed)
         : settings_(std::move(settings)), house_(std::move(housed.house)),
           worker_(std::move(housed.worker)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
@@ -35,7 +35,8 @@ class WorkerSubject final : public Subject {
 
 } // namespace
 
-Subjects subjects_of(const std::function<Housed(const Settings&, State, Peers&, int threads)>& make) {
+RankFactory
+subjects_of(const std::function<OwnedWorker(const Settings&, State, Peers&, int threads)>& make) {
     return {[make](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
                 return std::make_unique<WorkerSubject>(
                     settings, make(settings, first_state(settings, parameters), peers, threads));
@@ -51,10 +52,10 @@ Subjects subjects_of(const std::function<Housed(const Settings&, State, Peers&, 
             train};
 }
 
-Subjects workers() {
+RankFactory workers() {
     return subjects_of([](const Settings& settings, State state, Peers& peers, int threads) {
-        return Housed{nullptr,
-                      std::make_unique<Worker>(settings, std::move(state), peers, Options{threads})};
+        return OwnedWorker{nullptr,
+                           std::make_unique<Worker>(settings, std::move(state), peers, Options{threads})};
     });
 }
 

@@ -6,19 +6,19 @@
 
 #include <truestep/distributed/gasloc/worker.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::gasloc {
 
 /// A worker with the resources that it uses, which are destroyed after it.
-struct Housed {
+struct OwnedWorker {
     std::shared_ptr<void> house;
     std::unique_ptr<Worker> worker;
 };
 /// Workers over any backend, from a state and from their checkpoints.
-[[nodiscard]] Subjects
-subjects_of(const std::function<Housed(const Settings&, State, distributed::Peers&, int threads)>& make);
+[[nodiscard]] RankFactory subjects_of(
+    const std::function<OwnedWorker(const Settings&, State, distributed::Peers&, int threads)>& make);
 /// The workers of distributed/gasloc on the host.
-[[nodiscard]] Subjects workers();
+[[nodiscard]] RankFactory workers();
 
 } // namespace truestep::properties::gasloc

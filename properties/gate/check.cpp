@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <truestep/gate/apart.hpp>
+#include <truestep/gate/isolated_search.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/report/folder.hpp>
 #include <truestep/verify/level.hpp>
@@ -74,10 +74,10 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     if (settings_.cases == 0 && !settings_.thorough)
         options.cases = std::max(1, options.cases >> likenesses(implementation));
     options.seed = settings_.seed;
-    options.pins = pins_;
+    options.overrides = pins_;
     options.workers_by_default = workers_by_default_;
     keep_to_what_it_takes(implementation, options);
-    options.left_out = left_out(implementation);
+    options.unsupported = unsupported(implementation);
     options.schedules = settings_.schedules;
     options.before = [this, &implementation, &property](const Line& line) {
         // A program may become unavailable during the run.
@@ -93,7 +93,7 @@ void Check::search_later(const Implementation& implementation, const Property& p
                          std::function<void(const SearchResult&)> told) {
     pace_.expect(implementation.name());
     pieces_.push_back({.work =
-                           [this, &implementation, &property, options, with](const Ended& before) {
+                           [this, &implementation, &property, options, with](const ProcessEnd& before) {
                                if (settings_.verbose && group_->speaks()) {
                                    Progress::clear();
                                    std::fprintf(stderr, "$ %s\n", with.c_str());
@@ -184,15 +184,16 @@ ordered_json Check::failure(const Implementation& implementation, const Property
 }
 
 bool Check::has_matrix(const Implementation& implementation) const {
-    return why_not(system_.property(system_.reference_property), implementation, left_out(implementation))
+    return why_not(system_.property(system_.reference_property), implementation,
+                   unsupported(implementation))
         .empty();
 }
 
 void Check::run_matrix() {
     for (const auto& implementation : chosen_)
         if (has_matrix(*implementation))
-            for (const Pins& pins : system_.rows(*implementation, pins_))
-                run_row(*implementation, pins);
+            for (const Overrides& overrides : system_.rows(*implementation, pins_))
+                run_row(*implementation, overrides);
 }
 
 namespace {
@@ -208,19 +209,19 @@ ordered_json setting_json(const std::string& text) {
 
 } // namespace
 
-void Check::run_row(const Implementation& implementation, const Pins& pins) {
+void Check::run_row(const Implementation& implementation, const Overrides& overrides) {
     const Property& property = system_.property(system_.reference_property);
     SearchOptions options = options_for(implementation, property, 4, 50);
-    options.pins = pins;
+    options.overrides = overrides;
     options.workers_by_default = false;
-    options.also = system_.standing(pins);
+    options.also = system_.standing(overrides);
     const std::string with = command(implementation) + " --matrix" + narrowed(options);
-    const auto add = [this, &implementation, &property, pins, with](const SearchResult& result,
-                                                                    const Verdict& verdict) {
+    const auto add = [this, &implementation, &property, overrides, with](const SearchResult& result,
+                                                                         const Verdict& verdict) {
         ordered_json row{{"implementation", implementation.name()},
                          {"communicator", implementation.communicator()}};
         for (const std::string& setting : system_.settings)
-            row[setting] = setting_json(pins.at(system_.option_of(setting)).front());
+            row[setting] = setting_json(overrides.at(system_.option_of(setting)).front());
         row.update({{"level", level_of(implementation)},
                     {"cases", result.cases},
                     {"compared", result.counts.compared},
@@ -260,7 +261,7 @@ void Check::run_properties() {
         for (const Property* property : chosen_properties()) {
             // What can never be asked of it is reported only on request; what was left out always is.
             const std::string says_nothing = property->skipped(*implementation);
-            const std::string left = why_not(*property, *implementation, left_out(*implementation));
+            const std::string left = why_not(*property, *implementation, unsupported(*implementation));
             const std::string here = implementation->unavailable();
             if (left.empty() && here.empty())
                 run_property(*implementation, *property);
@@ -273,7 +274,7 @@ void Check::run_properties() {
 
 void Check::run_property(const Implementation& implementation, const Property& property) {
     SearchOptions options = options_for(implementation, property, 100, 2000);
-    options.also = property.also(implementation, options.pins);
+    options.also = property.also(implementation, options.overrides);
     const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
     search_later(implementation, property, options, with,
                  [this, &implementation, &property, options, with](const SearchResult& result) {

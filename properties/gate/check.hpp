@@ -13,8 +13,8 @@
 #include <truestep/gate/search.hpp>
 #include <truestep/gate/terminal.hpp>
 
-#include "causes.hpp"
-#include "pace.hpp"
+#include "failure_groups.hpp"
+#include "progress_estimate.hpp"
 
 namespace truestep::gate {
 
@@ -26,7 +26,7 @@ struct CheckSettings {
     std::optional<int> planted;
     std::optional<std::string> program; ///< the command line of the program
     std::string name;                   ///< the program's name
-    Pins pins;                          ///< the given settings of cases
+    Overrides overrides;                ///< the given settings of cases
     std::vector<std::string> properties;
     std::vector<std::string> without;
     bool matrix_only = false;
@@ -53,7 +53,7 @@ struct CheckSettings {
 
 /// Whether a setting of the system's cases is given by --set instead of its own option, so that help fits
 /// on a page: only the first of many settings are options.
-[[nodiscard]] bool goes_by_set(const System& system, const Pin& pin);
+[[nodiscard]] bool goes_by_set(const System& system, const Override& pin);
 
 [[nodiscard]] std::string level_of(const Implementation& implementation);
 
@@ -80,7 +80,7 @@ class Check {
     void print_list() const;
     [[nodiscard]] int most_workers() const;
     void keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const;
-    [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
+    [[nodiscard]] Unsupported unsupported(const Implementation& implementation) const;
 
     // The commands to repeat things.
     [[nodiscard]] std::string chosen(const Implementation& implementation) const;
@@ -107,7 +107,7 @@ class Check {
     [[nodiscard]] std::string source(const Implementation& implementation) const;
     [[nodiscard]] bool has_matrix(const Implementation& implementation) const;
     void run_matrix();
-    void run_row(const Implementation& implementation, const Pins& pins);
+    void run_row(const Implementation& implementation, const Overrides& overrides);
     [[nodiscard]] std::vector<const Property*> chosen_properties() const;
     void run_properties();
     void run_property(const Implementation& implementation, const Property& property);
@@ -127,16 +127,16 @@ class Check {
     Watch watch_;
     Progress progress_;
     Implementations chosen_;
-    Pins pins_;
+    Overrides pins_;
     bool workers_by_default_ = false;
-    LeftOut without_;
+    Unsupported without_;
     std::optional<Line> one_case_;
     Results results_;
     std::vector<Piece> pieces_;
     bool cut_short_ = false; ///< by the time budget
-    Pace pace_;
+    ProgressEstimate pace_;
     int failures_ = 0;
-    Causes causes_;
+    FailureGroups causes_;
 };
 
 } // namespace truestep::gate

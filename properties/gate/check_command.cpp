@@ -8,7 +8,7 @@
 #include <memory>
 
 #include <truestep/distributed/mpi.hpp>
-#include <truestep/gate/meant.hpp>
+#include <truestep/gate/did_you_mean.hpp>
 #include <truestep/gate/system_commands.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
@@ -20,7 +20,7 @@ namespace truestep::gate {
 namespace {
 
 /// How the process was started, and the systems that it knows.
-struct Started {
+struct Invocation {
     const std::vector<std::string>& arguments;
     const std::vector<System>& systems;
     std::string invocation;
@@ -44,7 +44,7 @@ int run_on_all(Check& check, const Group& group) {
 }
 
 /// Runs as one rank of a job of mpirun.
-int run_mpi(const CheckSettings& settings, const Started& started) {
+int run_mpi(const CheckSettings& settings, const Invocation& started) {
     int no_arguments = 0;
     char** none = nullptr;
     const distributed::MpiSession session(no_arguments, none);
@@ -63,7 +63,7 @@ int run_mpi(const CheckSettings& settings, const Started& started) {
     }
 }
 
-int run(const CheckSettings& settings, const Started& started) {
+int run(const CheckSettings& settings, const Invocation& started) {
     tell_of_crashes();
     if (settings.communicator == "in_process") {
         const int status = Check(settings, started.systems, make_thread_group(timeout_of(settings)),
@@ -79,13 +79,13 @@ int run(const CheckSettings& settings, const Started& started) {
 
 /// Adds the settings of a system's cases. The first are options; the others go by --set, and are options
 /// that help does not show.
-void add_pins(CLI::App& command, Pins& pins, const System& system) {
+void add_pins(CLI::App& command, Overrides& overrides, const System& system) {
     command.option_defaults()->group("Settings of " + system.name);
     std::string table;
     std::vector<std::string> keys;
-    for (const Pin& pin : system.pins) {
-        const auto keep = [&pins, name = pin.option](const std::vector<std::string>& values) {
-            pins[name] = values;
+    for (const Override& pin : system.overrides) {
+        const auto keep = [&overrides, name = pin.option](const std::vector<std::string>& values) {
+            overrides[name] = values;
         };
         CLI::Option* option =
             command.add_option_function<std::vector<std::string>>("--" + pin.option, keep, pin.help);
@@ -100,14 +100,14 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
     }
     if (keys.empty())
         return;
-    const auto set = [&pins, keys](const std::vector<std::string>& all) {
+    const auto set = [&overrides, keys](const std::vector<std::string>& all) {
         for (const std::string& given : all) {
             const std::size_t equals = given.find('=');
             const std::string key = given.substr(0, equals);
             if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
-                throw Error("--set " + given + ": unknown KEY=VALUES" + meant(key, keys) + " (use one of " +
-                            CLI::detail::join(keys, ", ") + ")");
-            pins[key] = CLI::detail::split(given.substr(equals + 1), ',');
+                throw Error("--set " + given + ": unknown KEY=VALUES" + did_you_mean(key, keys) +
+                            " (use one of " + CLI::detail::join(keys, ", ") + ")");
+            overrides[key] = CLI::detail::split(given.substr(equals + 1), ',');
         }
     };
     command
@@ -123,10 +123,10 @@ void add_checked(CLI::App& command, CheckSettings& settings, const System& syste
         .add_option("--implementation", settings.implementations, "implementations to check; default: all")
         ->delimiter(',');
     // Your own gate has neither our implementations nor known bugs.
-    if (!system.mistakes.empty())
+    if (!system.known_bugs.empty())
         command.add_option("--planted", settings.planted,
                            "check the implementation with this known bug instead: 1 to " +
-                               std::to_string(system.mistakes.size()) + "; 'truestep planted " +
+                               std::to_string(system.known_bugs.size()) + "; 'truestep planted " +
                                system.name + " --list'");
     if (system.program) {
         command.add_option("--program", settings.program,
@@ -204,7 +204,7 @@ void set_up_check(CLI::App& all, int& status, const std::vector<std::string>& ar
         settings->system = system.name;
         command.option_defaults()->always_capture_default();
         add_checked(command, *settings, system);
-        add_pins(command, settings->pins, system);
+        add_pins(command, settings->overrides, system);
         add_amounts(command, *settings, use_schedule);
         add_results(command, *settings);
         const std::string shown = "  " + full_name(all) + words;
@@ -212,11 +212,12 @@ void set_up_check(CLI::App& all, int& status, const std::vector<std::string>& ar
             "Exit status: 0 all passed, 1 a difference, 2 bad input or usage; under mpirun 3 if a rank "
             "failed.\nExamples:\n" +
             shown + " --report report\n" + shown + " --workers 3,5\n" +
-            (system.mistakes.empty() ? "" : shown + " --planted 5\n") +
+            (system.known_bugs.empty() ? "" : shown + " --planted 5\n") +
             (system.train ? shown + " --converge\n" : "") +
             (system.program ? shown + " --program 'python3 my_optimizer.py'\n" : "") + shown +
             " --thorough --time-budget 3600\n  mpirun -n 8" + shown.substr(1) + " --communicator mpi");
-        const auto started = std::make_shared<Started>(Started{arguments, systems, invocation + words});
+        const auto started =
+            std::make_shared<Invocation>(Invocation{arguments, systems, invocation + words});
         command.callback([settings, &status, started] { status = run(*settings, *started); });
     });
 }

@@ -31,9 +31,9 @@ int number_of_workers(const std::string& text) {
 
 } // namespace
 
-bool goes_by_set(const System& system, const Pin& pin) {
+bool goes_by_set(const System& system, const Override& pin) {
     constexpr std::ptrdiff_t most_options = 8;
-    return &pin - system.pins.data() >= most_options;
+    return &pin - system.overrides.data() >= most_options;
 }
 
 std::string level_of(const Implementation& implementation) {
@@ -66,10 +66,11 @@ void Check::check_one_case() {
         return;
     const Property& property = *chosen_properties().front();
     const Implementation& implementation = *chosen_.front();
-    if (const std::string why = why_not(property, implementation, left_out(implementation)); !why.empty())
+    if (const std::string why = why_not(property, implementation, unsupported(implementation));
+        !why.empty())
         throw Error("--property " + property.name + " does not apply to " + implementation.name() + ": " +
                     why);
-    if (const Line needed = property.needed(*one_case_, left_out(implementation)); needed != *one_case_)
+    if (const Line needed = property.needed(*one_case_, unsupported(implementation)); needed != *one_case_)
         throw Error("--case cannot be judged by " + property.name + "; it needs " + needed);
     if (const std::string why = implementation.unavailable(); !why.empty())
         throw Error("--case cannot be tried with " + implementation.name() + " here: " + why);
@@ -188,11 +189,11 @@ std::shared_ptr<const Implementation> Check::program() const {
 }
 
 void Check::choose_pins() {
-    for (const Pin& pin : system_.pins)
-        if (const auto given = settings_.pins.find(pin.option); given != settings_.pins.end())
+    for (const Override& pin : system_.overrides)
+        if (const auto given = settings_.overrides.find(pin.option); given != settings_.overrides.end())
             for (const std::string& value : given->second)
                 pin.check(value);
-    pins_ = settings_.pins;
+    pins_ = settings_.overrides;
     if (const auto workers = pins_.find("workers"); workers != pins_.end()) {
         for (const std::string& text : workers->second)
             if (!group_->takes(number_of_workers(text)))
@@ -227,7 +228,7 @@ void Check::keep_to_what_it_takes(const Implementation& implementation, SearchOp
             few.push_back(std::to_string(workers));
     if (few.empty())
         return;
-    options.pins["workers"] = few;
+    options.overrides["workers"] = few;
     options.workers_by_default = true;
 }
 
@@ -244,8 +245,8 @@ void Check::choose_what_is_left_out() {
     }
 }
 
-LeftOut Check::left_out(const Implementation& implementation) const {
-    LeftOut all = implementation.left_out();
+Unsupported Check::unsupported(const Implementation& implementation) const {
+    Unsupported all = implementation.unsupported();
     all.insert(without_.begin(), without_.end());
     return all;
 }
@@ -311,9 +312,9 @@ std::string Check::command(const Implementation& implementation) const {
 
 std::string Check::narrowed(const SearchOptions& options) const {
     std::string text;
-    for (const Pin& pin : system_.pins) {
-        const auto found = options.pins.find(pin.option);
-        if (found == options.pins.end() || found->second.empty())
+    for (const Override& pin : system_.overrides) {
+        const auto found = options.overrides.find(pin.option);
+        if (found == options.overrides.end() || found->second.empty())
             continue;
         std::string list;
         for (const std::string& value : found->second)

@@ -1,5 +1,5 @@
 #include <truestep/gate/command_line.hpp>
-#include <truestep/gate/meant.hpp>
+#include <truestep/gate/did_you_mean.hpp>
 #include <truestep/gate/system_commands.hpp>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
         return line + see;
     const std::string name = option->substr(0, option->find('='));
     const std::string others = option_of_another_system(command, name);
-    return others.empty() ? line + meant(name, options_of(command)) + see : others;
+    return others.empty() ? line + did_you_mean(name, options_of(command)) + see : others;
 }
 
 /// The error if the next word is not a subcommand where one is required. The parser would only say that one
@@ -85,7 +85,7 @@ std::string unknown_subcommand(const CLI::App& app, const std::vector<std::strin
     if (names.empty() || at >= words.size() || words[at].starts_with('-'))
         return {};
     return (default_command(*within) == nullptr ? "there is no subcommand '" : "there is no system '") +
-           one_line(words[at]) + "'" + meant(words[at], names) + " (there are " + list + ")";
+           one_line(words[at]) + "'" + did_you_mean(words[at], names) + " (there are " + list + ")";
 }
 
 /// Shows values as defaults, except for "[]" of an empty list.

@@ -11,11 +11,11 @@ namespace truestep::gate {
 namespace {
 
 std::vector<std::string> all_lines(const System& system, const std::filesystem::path& trace,
-                                   const Parted& parted) {
+                                   const FirstDifference& parted) {
     std::vector<std::string> lines;
     if (system.traces.verify)
         lines = system.traces.verify(trace, {}).hints;
-    const std::vector<std::string> fits = system.what_fits(trace, parted, Gradients::made_up);
+    const std::vector<std::string> fits = system.what_fits(trace, parted, Gradients::synthetic);
     lines.insert(lines.end(), fits.begin(), fits.end());
     return lines;
 }
@@ -34,7 +34,7 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
         if (!finding.save(trace, "truestep check"))
             return {};
         now_running(command); // the time limit counts from here
-        Ended ended;
+        ProcessEnd ended;
         const ordered_json lines =
             in_child([&] { return ordered_json(all_lines(system, trace, {step})); }, most_seconds, ended);
         now_running("");

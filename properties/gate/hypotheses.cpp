@@ -61,8 +61,8 @@ Fit best_fit(const Hypotheses& given, const SeenBits& right, const SeenBits& hyp
     return best;
 }
 
-std::string told(const Mistake& mistake, const Fit& fit, const std::string& nearness) {
-    return "matches known bug " + std::to_string(mistake.number) + ": " + mistake.name +
+std::string told(const KnownBug& known_bug, const Fit& fit, const std::string& nearness) {
+    return "matches known bug " + std::to_string(known_bug.number) + ": " + known_bug.name +
            (fit.rank < 0 ? "" : ", on rank " + std::to_string(fit.rank) + " only") + " (" +
            std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) + " wrong values, " +
            nearness +
@@ -94,22 +94,22 @@ std::vector<Explanation> explanations(const Hypotheses& given) {
     if (!right)
         return {};
     std::vector<Explanation> all;
-    std::vector<std::pair<Fit, const Mistake*>> fits;
-    for (const Mistake& mistake : given.mistakes) {
-        if (mistake.of_devices)
+    std::vector<std::pair<Fit, const KnownBug*>> fits;
+    for (const KnownBug& known_bug : given.known_bugs) {
+        if (known_bug.of_devices)
             continue;
-        const std::optional<SeenBits> made = given.run(mistake.number);
+        const std::optional<SeenBits> made = given.run(known_bug.number);
         if (!made)
             continue;
         if (const Fit found = best_fit(given, *right, *made); found.fits())
-            fits.emplace_back(found, &mistake);
+            fits.emplace_back(found, &known_bug);
     }
     std::ranges::stable_sort(
         fits, [](const auto& one, const auto& two) { return one.first.worth() > two.first.worth(); });
     constexpr std::size_t most_told = 3;
-    for (const auto& [found, mistake] : std::span(fits).first(std::min(fits.size(), most_told)))
+    for (const auto& [found, known_bug] : std::span(fits).first(std::min(fits.size(), most_told)))
         all.push_back(
-            {told(*mistake, found, given.nearness), found.explained == found.wrong && found.spoilt == 0});
+            {told(*known_bug, found, given.nearness), found.explained == found.wrong && found.spoilt == 0});
     return all;
 }
 

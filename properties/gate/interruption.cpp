@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "running.hpp"
+#include "running_case.hpp"
 
 namespace truestep::gate {
 
@@ -29,13 +29,13 @@ constexpr std::int64_t patience_milliseconds = 2000;
 constexpr unsigned seconds_for_work_here = 10;
 
 /// In shared memory, so that searches in other processes can end themselves.
-struct Noted {
+struct SharedInterruption {
     std::atomic<int> signal;
     std::atomic<std::int64_t> when;
     pid_t process;
 };
 
-Noted* noted = nullptr;
+SharedInterruption* noted = nullptr;
 Handler say_first = nullptr;
 std::array<Handler, interrupting.size()> had_before{};
 
@@ -73,11 +73,11 @@ void take_no_notice(int /*signal*/) {}
 void note_interruptions(void (*first)(int signal)) {
     if (noted != nullptr)
         return;
-    void* const memory =
-        mmap(nullptr, sizeof(Noted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const memory = mmap(nullptr, sizeof(SharedInterruption), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         throw std::bad_alloc();
-    noted = new (memory) Noted();
+    noted = new (memory) SharedInterruption();
     noted->process = getpid();
     say_first = first;
     std::signal(SIGALRM, give_up);

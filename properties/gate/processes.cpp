@@ -22,7 +22,7 @@
 #include <truestep/problem/text.hpp>
 
 #include "interruption.hpp"
-#include "running.hpp"
+#include "running_case.hpp"
 #include "scratch.hpp"
 
 namespace truestep::gate {
@@ -34,7 +34,7 @@ using nlohmann::ordered_json;
 /// A child process at work. Its process ends when this object does.
 class Child {
   public:
-    Child(const std::function<ordered_json()>& work, Running& running) : running_(running) {
+    Child(const std::function<ordered_json()>& work, RunningCase& running) : running_(running) {
         std::array<int, 2> ends{};
         if (pipe(ends.data()) != 0)
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
@@ -107,7 +107,7 @@ class Child {
     }
 
     /// The answer, once the process has ended; null if it gave none.
-    ordered_json answer(Ended& ended) {
+    ordered_json answer(ProcessEnd& ended) {
         const int status = reap();
         if (late_.empty() && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS) {
             // A process that calls exit(0) has not answered.
@@ -160,7 +160,7 @@ class Child {
         return status;
     }
 
-    Running& running_;
+    RunningCase& running_;
     pid_t process_ = -1;
     int answers_ = -1;
     std::string late_;
@@ -221,7 +221,7 @@ class Run {
         std::size_t slot = 1;
         while (std::ranges::any_of(active_, [&](const Active& other) { return other.slot == slot; }))
             ++slot;
-        Running& running = all_running().at(slot);
+        RunningCase& running = all_running().at(slot);
         begin(running);
         const auto work = [&, number] { return pieces_[number].work(before_[number]); };
         active_.push_back({number, slot, std::make_unique<Child>(work, running)});
@@ -244,7 +244,7 @@ class Run {
     void end(std::size_t i) {
         const Active active = std::move(active_[i]);
         active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-        Ended ended;
+        ProcessEnd ended;
         ordered_json answer = active.child->answer(ended);
         all_running().at(active.slot).command[0] = '\0';
         if (ended.how.empty() || interruption() != 0) {
@@ -261,7 +261,7 @@ class Run {
     const std::vector<Piece>& pieces_;
     const ProcessOptions& options_;
     std::vector<std::optional<ordered_json>> answers_;
-    std::vector<Ended> before_; ///< by piece: how its first process ended, if it gave no answer
+    std::vector<ProcessEnd> before_; ///< by piece: how its first process ended, if it gave no answer
     std::vector<Active> active_;
     std::size_t next_ = 0;
     std::size_t told_ = 0;
@@ -269,7 +269,7 @@ class Run {
 
 } // namespace
 
-ordered_json in_child(const std::function<ordered_json()>& work, double most_seconds, Ended& ended) {
+ordered_json in_child(const std::function<ordered_json()>& work, double most_seconds, ProcessEnd& ended) {
     Child child(work, *mine());
     pollfd awaited = child.awaited();
     do

@@ -63,13 +63,13 @@ std::set<std::string> shows_in(const HelloJson& answer, const std::vector<std::s
     return shown;
 }
 
-LeftOut left_out_in(const HelloJson& answer, const std::vector<std::string>& properties) {
+Unsupported left_out_in(const HelloJson& answer, const std::vector<std::string>& properties) {
     const auto found = answer.find("left_out");
     if (found == answer.end())
         return {};
     if (!found->is_object())
         throw Error(R"("left_out" must be an object of reasons: {"restart": "no checkpoints yet"})");
-    LeftOut all;
+    Unsupported all;
     for (const auto& [what, why] : found->items()) {
         if (!why.is_string() || why.get<std::string>().empty())
             throw Error("\"left_out\" has no reason for '" + what + "'; say it in a few words");

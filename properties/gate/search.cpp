@@ -50,7 +50,7 @@ std::shared_ptr<const Finding> unjudged(const std::string& message) {
     return std::make_shared<Unjudged>(message);
 }
 
-Judged judged(const Implementation& implementation, const Property& property, const Line& line) {
+CaseJudgement judged(const Implementation& implementation, const Property& property, const Line& line) {
     try {
         return property.judge(implementation, line);
     } catch (const std::exception& error) {
@@ -68,7 +68,7 @@ std::optional<Counterexample> try_case(const Implementation& implementation, con
         const std::uint64_t schedule = schedules.first + static_cast<std::uint64_t>(number);
         if (schedules.use)
             schedules.use(schedule);
-        Judged judged = options.judge(implementation, property, line);
+        CaseJudgement judged = options.judge(implementation, property, line);
         // A rank's failure has to reach all ranks, or they part ways.
         if (implementation.any(judged.finding != nullptr) && !judged.finding)
             judged.finding = unjudged("another rank saw it fail");
@@ -88,7 +88,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
     const auto begin = Clock::now();
     SearchResult result;
     const auto generator = rc::gen::map(property.cases(), [&](const Line& drawn) {
-        return property.needed(system.pinned(drawn, options.pins), options.left_out);
+        return property.needed(system.pinned(drawn, options.overrides), options.unsupported);
     });
     rc::Random random(seed_of(options.seed, property.name));
     std::optional<rc::Shrinkable<Line>> failing;
@@ -111,7 +111,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
     for (const Line& other : options.also) {
         if (failing || result.counterexample || result.ended)
             break;
-        const Line line = property.needed(other, options.left_out);
+        const Line line = property.needed(other, options.unsupported);
         if (!options.before(line)) {
             result.ended = true;
             break;
@@ -188,7 +188,7 @@ std::string too_few(const System& system, const Property& property, const Search
         several == result.kinds.end())
         return "all cases had one rank; start more with mpirun -n";
     for (const auto& [kind, percent] : property.at_least) {
-        if (system.decided(kind, options.pins, options.left_out))
+        if (system.decided(kind, options.overrides, options.unsupported))
             continue;
         const auto found = result.kinds.find(kind);
         const int count = found == result.kinds.end() ? 0 : found->second;

@@ -64,11 +64,11 @@ Line parsed_case(const System& system, const std::vector<System>& all, const Lin
 }
 
 std::string why_not(const Property& property, const Implementation& implementation,
-                    const LeftOut& left_out) {
+                    const Unsupported& unsupported) {
     if (std::string why = property.skipped(implementation); !why.empty())
         return why;
     for (const std::string& key : {property.name, property.name.substr(0, property.name.find('.'))})
-        if (const auto found = left_out.find(key); found != left_out.end())
+        if (const auto found = unsupported.find(key); found != unsupported.end())
             return found->second;
     return {};
 }

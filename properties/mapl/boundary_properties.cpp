@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "family.hpp"
-#include "quantized.hpp"
+#include "quantized_message.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -65,8 +65,8 @@ Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& co
 
 bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
-    const Seen& sender = trial.seen[b];
-    const Seen& receiver = trial.seen[b + 1];
+    const RankRecording& sender = trial.seen[b];
+    const RankRecording& receiver = trial.seen[b + 1];
     const bool fine = trial.run.payload == Payload::bf16;
     bool few = few_bits(sender.at(key(step, "s.A"))) && few_bits(sender.at(key(step, "s.E"))) &&
                few_bits(receiver.at(key(step, "r.E"))) && trial.run.dyadic &&
@@ -97,8 +97,8 @@ bool codewords_are_exact(Trial& trial, Index boundary, Index step) {
 
 void as_the_reference(Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
-    const Seen& sender = trial.seen[b];
-    const Seen& receiver = trial.seen[b + 1];
+    const RankRecording& sender = trial.seen[b];
+    const RankRecording& receiver = trial.seen[b + 1];
     const bool shares = trial.run.anchors == Anchors::shared;
     const auto name_of = [&](Index micro, const char* what) {
         return boundary_text(boundary, key(step, micro, what));
@@ -134,7 +134,7 @@ void whole_run_as_the_reference(Trial& trial) {
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
         for (Index step = 0; step < trial.run.steps; ++step) {
             as_the_reference(trial, boundary, step);
-            const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+            const RankRecording& sender = trial.seen[static_cast<std::size_t>(boundary)];
             const Settings settings = trial.scenario.settings(boundary, Side::sender);
             const Floats& a = sender.at(key(step, "s.A"));
             const Floats& m = sender.at(key(step + 1, "s.m"));
@@ -223,7 +223,7 @@ void spanned(Trial& trial) {
             const std::vector<Id> ids = begun.ids(0, micro);
             const auto r = static_cast<std::size_t>(run.rank);
             const auto d = static_cast<std::size_t>(run.width);
-            const Floats z = made_up(run, 9000, 0, micro, run.tokens * run.rank);
+            const Floats z = synthetic(run, 9000, 0, micro, run.tokens * run.rank);
             Floats x(ids.size() * d);
             for (std::size_t i = 0; i < x.size(); ++i) {
                 double sum = 0.0;

@@ -141,7 +141,7 @@ std::vector<gate::Setting<Case>> settings() {
 }
 
 /// Whether these values make a row together.
-bool is_row(const gate::Pins& row, const gate::Pins& asked) {
+bool is_row(const gate::Overrides& row, const gate::Overrides& asked) {
     const auto is = [&](const char* setting, const char* value) {
         return row.at(setting).front() == value;
     };
@@ -178,7 +178,7 @@ bool is_row(const gate::Pins& row, const gate::Pins& asked) {
 std::vector<std::string> values_for(const gate::Implementation& implementation, const std::string& key,
                                     std::vector<std::string> values) {
     const std::string feature = key == "replicas" ? "trainer" : key;
-    if (implementation.left_out().contains(feature))
+    if (implementation.unsupported().contains(feature))
         std::erase_if(values,
                       [&](const std::string& value) { return value != spec().setting(key).usual.front(); });
     return values;
@@ -231,11 +231,11 @@ const gate::CaseSpec<Case>& spec() {
         .values_for = values_for,
         .is_row = is_row,
         .fits_pins =
-            [](Case& run, const Case&, const gate::Pins& pins) {
+            [](Case& run, const Case&, const gate::Overrides& overrides) {
                 // Changes the one that the user did not give.
                 if (run.rank > run.width)
-                    (pins.contains("width") ? run.rank : run.width) =
-                        pins.contains("width") ? run.width : run.rank;
+                    (overrides.contains("width") ? run.rank : run.width) =
+                        overrides.contains("width") ? run.width : run.rank;
             }};
     return all;
 }

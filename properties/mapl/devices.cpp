@@ -17,7 +17,7 @@
 #include <truestep/gpu/mapl/devices.hpp>
 #include <truestep/gpu/mapl/planted_devices.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "planted/plain.hpp"
 
 namespace truestep::properties::mapl {
@@ -25,7 +25,7 @@ namespace truestep::properties::mapl {
 namespace {
 
 using distributed::Peers;
-using gpu::mapl::device_mistakes::Mistake;
+using gpu::mapl::device_known_bugs::KnownBug;
 
 /// Each rank has another block size. Streams of different ranks are early and late with different work.
 gpu::HostStream stream_of(int rank) {
@@ -35,25 +35,26 @@ gpu::HostStream stream_of(int rank) {
 }
 
 template <class Stream>
-House house(Mistake mistake, Peers& ranks, const Stream& stream) {
-    auto [peers, backend] = gpu::mapl::device_mistakes::on_stream(mistake, ranks, stream);
+EndResources house(KnownBug known_bug, Peers& ranks, const Stream& stream) {
+    auto [peers, backend] = gpu::mapl::device_known_bugs::on_stream(known_bug, ranks, stream);
     return {std::move(peers), std::move(backend)};
 }
 
-Subjects blocks(Mistake mistake) {
-    return ends_in(
-        [mistake](Tapped& ranks, int) -> House { return house(mistake, ranks, stream_of(ranks.rank())); });
+EndFactory blocks(KnownBug known_bug) {
+    return ends_in([known_bug](RecordingPeers& ranks, int) -> EndResources {
+        return house(known_bug, ranks, stream_of(ranks.rank()));
+    });
 }
 
 /// All ranks on the first device. Only the first has its launches in graphs: it has one end, and a thread
 /// that captures a graph on one stream may not allocate memory for another.
-Subjects one_device([[maybe_unused]] Mistake mistake) {
+EndFactory one_device([[maybe_unused]] KnownBug known_bug) {
 #if defined(TRUESTEP_WITH_CUBLAS)
-    return ends_in([mistake](Tapped& ranks, int) -> House {
+    return ends_in([known_bug](RecordingPeers& ranks, int) -> EndResources {
         gpu::set_schedule(ranks.rank());
-        const bool graphs = mistake == Mistake::none && ranks.rank() == 0;
+        const bool graphs = known_bug == KnownBug::none && ranks.rank() == 0;
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = graphs});
-        return house(mistake, ranks, stream);
+        return house(known_bug, ranks, stream);
     });
 #else
     return {};
@@ -75,7 +76,7 @@ std::string no_cublas() {
 /// Links whose messages are recorded, too: they are copied out behind the work that makes them.
 class TappedLinks final : public Peers {
   public:
-    TappedLinks(Tapped& tapped, const gpu::CudaStream& stream, int peer)
+    TappedLinks(RecordingPeers& tapped, const gpu::CudaStream& stream, int peer)
         : tapped_(tapped), stream_(stream),
           links_(gpu::mapl::make_nccl_links(tapped.inner(), stream, peer,
                                             {.timeout = std::chrono::seconds(20)})) {}
@@ -93,7 +94,7 @@ class TappedLinks final : public Peers {
             tapped_.note_later(peer, gpu::copied_out(stream_, message.get(), bytes), bytes);
         links_->send(traffic, peer, number, std::move(message), bytes);
     }
-    [[nodiscard]] std::unique_ptr<distributed::Incoming>
+    [[nodiscard]] std::unique_ptr<distributed::IncomingMessage>
     receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
         return links_->receive(traffic, peer, number, bytes);
     }
@@ -105,16 +106,16 @@ class TappedLinks final : public Peers {
     void leave(const std::string& reason) noexcept override { links_->leave(reason); }
 
   private:
-    Tapped& tapped_;
+    RecordingPeers& tapped_;
     gpu::CudaStream stream_;
     std::unique_ptr<Peers> links_;
 };
 
 /// One device for each rank of this machine.
-Subjects a_device_each(Peers& ranks) {
+EndFactory a_device_each(Peers& ranks) {
     gpu::set_schedule(ranks.rank());
     const int device = gpu::local_rank(ranks) % gpu::availability().devices;
-    return ends_in([device](Tapped& given, int peer) -> House {
+    return ends_in([device](RecordingPeers& given, int peer) -> EndResources {
         const gpu::CudaStream stream({.device = device, .stream = nullptr, .graphs = false});
         return {std::make_unique<TappedLinks>(given, stream, peer), gpu::mapl::make_cuda_backend(stream)};
     });
@@ -122,13 +123,13 @@ Subjects a_device_each(Peers& ranks) {
 
 #else
 
-Subjects a_device_each(Peers&) {
+EndFactory a_device_each(Peers&) {
     return {};
 }
 
 #endif
 
-Seat seat_in(const gpu::Form& form) {
+Placement seat_in(const gpu::Form& form) {
     return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 
@@ -137,23 +138,24 @@ Seat seat_in(const gpu::Form& form) {
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form device = gpu::form_of_one_device(no_cublas());
     const gpu::Form each = gpu::form_of_a_device_each(group->name() == "in_process", no_cublas());
-    return {std::make_shared<OnRanks>("cuda-blocks", blocks(Mistake::none), group),
-            std::make_shared<OnRanks>(device.name, one_device(Mistake::none), group, seat_in(device)),
-            std::make_shared<OnRanks>(each.name, a_device_each, group, seat_in(each))};
+    return {std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
+            std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
+                                                  seat_in(device)),
+            std::make_shared<GroupImplementation>(each.name, a_device_each, group, seat_in(each))};
 }
 
-const gpu::DeviceMistakes& mistakes_on_devices() {
-    static const gpu::DeviceMistakes all{first_on_devices, gpu::mapl::device_mistakes::descriptions()};
+const gpu::DeviceMistakes& known_bugs_on_devices() {
+    static const gpu::DeviceMistakes all{first_on_devices, gpu::mapl::device_known_bugs::descriptions()};
     return all;
 }
 
 std::shared_ptr<const gate::Implementation>
-device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
-    const auto mistake = static_cast<Mistake>(mistakes_on_devices().planted_as(number));
-    if (!mistakes_on_devices().on_device(number))
-        return std::make_shared<OnRanks>(name, blocks(mistake), group);
-    return std::make_shared<OnRanks>(name, one_device(mistake), group,
-                                     seat_in(gpu::form_of_one_device(no_cublas())));
+device_known_bug(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
+    const auto known_bug = static_cast<KnownBug>(known_bugs_on_devices().planted_as(number));
+    if (!known_bugs_on_devices().on_device(number))
+        return std::make_shared<GroupImplementation>(name, blocks(known_bug), group);
+    return std::make_shared<GroupImplementation>(name, one_device(known_bug), group,
+                                                 seat_in(gpu::form_of_one_device(no_cublas())));
 }
 
 } // namespace truestep::properties::mapl

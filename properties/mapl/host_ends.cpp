@@ -6,7 +6,7 @@
 #include <truestep/distributed/mapl/checkpoint.hpp>
 #include <truestep/problem/error.hpp>
 
-#include "subject.hpp"
+#include "end_factory.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -16,8 +16,8 @@ template <class Any, class Made>
 class Wrapped : public Any {
   public:
     template <class... Replicas>
-    Wrapped(House house, const Settings& settings, EndState state, distributed::Peers& peers, int peer,
-            Replicas... replicas)
+    Wrapped(EndResources house, const Settings& settings, EndState state, distributed::Peers& peers,
+            int peer, Replicas... replicas)
         : peers_(std::move(house.peers)), made_(settings, std::move(state), peers_ ? *peers_ : peers, peer,
                                                 replicas..., std::move(house.backend)) {}
     Floats subspace() override { return made_.subspace(); }
@@ -48,7 +48,9 @@ class OurSender final : public Wrapped<AnySender, Sender> {
 class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
   public:
     using Wrapped::Wrapped;
-    Receiver::Arrived forward(Index micro, Index tokens) override { return made_.forward(micro, tokens); }
+    Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
+        return made_.forward(micro, tokens);
+    }
     void backward(Index micro, std::span<const float> gradient) override {
         made_.backward(micro, gradient);
     }
@@ -68,13 +70,13 @@ EndState through_a_file(const Settings& settings, const EndState& state, Side si
 
 } // namespace
 
-Subjects ends_in(const Builds& build) {
-    return {[build](const Settings& settings, EndState state, Tapped& peers, int peer,
+EndFactory ends_in(const Builds& build) {
+    return {[build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
                     distributed::Communicator* replicas) -> std::unique_ptr<AnySender> {
                 return std::make_unique<OurSender>(build(peers, peer), settings, std::move(state), peers,
                                                    peer, replicas);
             },
-            [build](const Settings& settings, EndState state, Tapped& peers, int peer,
+            [build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
                     distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
                 // It gets its A from its own sender.
                 return std::make_unique<OurReceiver>(build(peers, peer), settings, std::move(state), peers,
@@ -83,8 +85,8 @@ Subjects ends_in(const Builds& build) {
             through_a_file, host_trainers()};
 }
 
-Subjects host_ends() {
-    return ends_in([](Tapped&, int) { return House(); });
+EndFactory host_ends() {
+    return ends_in([](RecordingPeers&, int) { return EndResources(); });
 }
 
 } // namespace truestep::properties::mapl

@@ -5,7 +5,7 @@
 #include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/distributed/scape/scape.hpp>
 
-#include "subject.hpp"
+#include "end_factory.hpp"
 
 namespace truestep::properties::mapl {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "family.hpp"
-#include "resumed.hpp"
+#include "resumed_scenario.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -22,7 +22,7 @@ void refusals(Trial& trial) {
           std::pair(Flaw::gradient_not_finite, "a gradient that is not finite")}) {
         Scenario flawed = trial.scenario;
         flawed.flaw = flaw;
-        const std::vector<Seen> seen = trial.play(flawed);
+        const std::vector<RankRecording> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
             const bool concerned = flaw == Flaw::gradient_not_finite ? rank > 0 : rank + 1 < seen.size();
             const auto found = seen[rank].refused.find("flaw");
@@ -42,7 +42,7 @@ Case something_to_refuse(Case run) {
 
 /// Compares, bit for bit, a run from a step on with one that resumes there.
 void goes_on_from(Trial& trial, Index step) {
-    const std::vector<Seen> resumed = trial.play(resumed_before(trial, step));
+    const std::vector<RankRecording> resumed = trial.play(resumed_before(trial, step));
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
         for (Index later = step; later < trial.run.steps; ++later) {
             const auto compare = [&](Index rank, const std::string& in_run, const std::string& in_resumed) {
@@ -75,8 +75,8 @@ void overflow(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
-        const Seen& sender = trial.seen[b];
-        const Seen& receiver = trial.seen[b + 1];
+        const RankRecording& sender = trial.seen[b];
+        const RankRecording& receiver = trial.seen[b + 1];
         for (Index step = 0; step < trial.run.steps; ++step) {
             const bool follows = sender.at(key(step, "updated")).front() != 0.0F;
             trial.told(follows == (step != of), step, [&] {
@@ -116,7 +116,7 @@ bool is_one_line(const std::string& text) {
 }
 
 /// Whether only the comparison at the start and what is named here were sent.
-bool sent_nothing_but(const Seen& seen, const std::string& what) {
+bool sent_nothing_but(const RankRecording& seen, const std::string& what) {
     return std::ranges::all_of(seen.wire, [&](const auto& sent) {
         return sent.first.starts_with("start") || sent.first.find(what) != std::string::npos;
     });
@@ -126,7 +126,7 @@ bool sent_nothing_but(const Seen& seen, const std::string& what) {
 void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change) {
     Scenario flawed = trial.scenario;
     change(flawed);
-    std::vector<Seen> seen = trial.play(flawed);
+    std::vector<RankRecording> seen = trial.play(flawed);
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const std::string line = seen[rank].refused["start"];
         trial.told(is_one_line(line) && seen[rank].values.empty() && sent_nothing_but(seen[rank], "start"),
@@ -188,7 +188,7 @@ void other_tokens(Trial& trial) {
             continue;
         Scenario flawed = trial.scenario;
         flawed.awaits_more = more;
-        std::vector<Seen> seen = trial.play(flawed);
+        std::vector<RankRecording> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
             bool nothing_came = true; // nothing that needs the other side's message
             for (const auto& shown : seen[rank].values)
@@ -304,7 +304,7 @@ void faults(Trial& trial) {
     const Case& run = trial.run;
     Scenario fatal = trial.scenario;
     fatal.dies = {static_cast<int>(run.seed % run.ranks()), run.seed % run.steps, run.seed / 7 % run.micro};
-    std::vector<Seen> seen = trial.play(fatal);
+    std::vector<RankRecording> seen = trial.play(fatal);
     const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const std::string line = seen[rank].refused["ended"];

@@ -39,7 +39,7 @@ class NetworkStage final : public Stage {
 
     Floats forward(Index step, Index micro, const Floats& arrived) override {
         const Floats input =
-            stage_ == 0 ? made_up(run_, 1000, step, micro, run_.tokens * run_.width) : arrived;
+            stage_ == 0 ? synthetic(run_, 1000, step, micro, run_.tokens * run_.width) : arrived;
         Passing& passing = passing_[micro];
         passing.y = network_.forward(read_rows(input, run_.width), passing.passed);
         return rows_of(passing.y);
@@ -50,7 +50,7 @@ class NetworkStage final : public Stage {
         const Matrix<float> dy =
             stage_ + 1 == run_.workers
                 ? minus(found->second.y,
-                        read_rows(made_up(run_, 2000, step, micro, run_.tokens * run_.width), run_.width))
+                        read_rows(synthetic(run_, 2000, step, micro, run_.tokens * run_.width), run_.width))
                 : read_rows(gradient, run_.width);
         const Matrix<float> dx = network_.backward(dy, found->second.passed, summed_);
         passing_.erase(found);
@@ -78,7 +78,7 @@ class NetworkStage final : public Stage {
 
   private:
     struct Passing {
-        Network<float>::Passed passed;
+        Network<float>::ForwardValues passed;
         Matrix<float> y;
     };
 

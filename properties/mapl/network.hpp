@@ -15,7 +15,7 @@ struct Network {
     Matrix<T> W1; ///< D x D
     Matrix<T> W2;
 
-    struct Passed {
+    struct ForwardValues {
         Matrix<T> X;
         Matrix<T> H; ///< X W1
     };
@@ -28,12 +28,12 @@ struct Network {
         return H.unaryExpr([](const T& h) { return h > T(0) ? h : T(0); });
     }
 
-    Matrix<T> forward(const Matrix<T>& X, Passed& passed) const {
+    Matrix<T> forward(const Matrix<T>& X, ForwardValues& passed) const {
         passed = {X, times(X, W1)};
         return plus(X, times(relu(passed.H), W2));
     }
 
-    Matrix<T> backward(const Matrix<T>& dY, const Passed& passed, Summed& summed) const {
+    Matrix<T> backward(const Matrix<T>& dY, const ForwardValues& passed, Summed& summed) const {
         const Matrix<T> dR = times(dY, transposed(W2));
         const Matrix<T> dH =
             dR.binaryExpr(passed.H, [](const T& d, const T& h) { return h > T(0) ? d : T(0); });

@@ -18,8 +18,8 @@ namespace {
 void same_on_both_sides(Trial& trial) {
     const bool one_table = trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
-        const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
-        const Seen& receiver = trial.seen[static_cast<std::size_t>(boundary) + 1];
+        const RankRecording& sender = trial.seen[static_cast<std::size_t>(boundary)];
+        const RankRecording& receiver = trial.seen[static_cast<std::size_t>(boundary) + 1];
         for (Index step = 0; step <= trial.run.steps; ++step) {
             trial.same(sender.at(key(step, "s.A")), receiver.at(key(step, "r.A")), step,
                        boundary_text(boundary, "before " + key(step, "the receiver's A")), "the sender's");
@@ -95,7 +95,7 @@ void splitting(Trial& trial) {
         return all;
     };
     whole.stage = [run](int stage) { return std::make_unique<Joined>(run, stage); };
-    const std::vector<Seen> seen = trial.play(whole);
+    const std::vector<RankRecording> seen = trial.play(whole);
     for (std::size_t rank = 0; rank < seen.size(); ++rank)
         for (const char* what : {"s.gA", "s.dE", "r.dE"})
             if (const auto found = seen[rank].values.find(key(0, what)); found != seen[rank].values.end())
@@ -141,7 +141,7 @@ void whole_pipeline(Trial& trial) {
         for (std::size_t stage = stages; stage-- > 0;) {
             gradient = network[stage]->backward(0, micro, gradient);
             if (stage > 0) {
-                const Seen& receiver = trial.seen[stage];
+                const RankRecording& receiver = trial.seen[stage];
                 const std::string at = "on rank " + std::to_string(stage) + ", ";
                 trial.same(sent[stage - 1][micro], receiver.at(key(0, micro, "Xhat")), 0,
                            at + key(0, micro, "Xhat"), "that of the network without boundaries");
@@ -227,7 +227,7 @@ void traffic_of_pipeline(Trial& trial) {
                     wanted[wire_key(key(step, "mean"), replica)] =
                         bytes_of_mean(run, trial.replica, replica);
         }
-        const Seen& seen = trial.seen[static_cast<std::size_t>(rank)];
+        const RankRecording& seen = trial.seen[static_cast<std::size_t>(rank)];
         std::map<std::string, Index> got;
         for (const auto& [when, bytes] : seen.wire)
             if (when.starts_with("step ") && !bytes.empty())
@@ -258,7 +258,7 @@ void restart(Trial& trial) {
     trial.scenario.uneven_steps = trial.run.seed % 2 == 1;
     Scenario going_on = trial.scenario;
     going_on.run.restart = 0;
-    const std::vector<Seen> seen = trial.play(going_on);
+    const std::vector<RankRecording> seen = trial.play(going_on);
     trial.seen = trial.play(trial.scenario);
     trial.same(seen, trial.seen, "that of a run without a restart");
 }
@@ -270,8 +270,8 @@ Case restarted(Case run) {
     return run;
 }
 
-std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::Pins& pins) {
-    if (!pins.empty())
+std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
+    if (!overrides.empty())
         return {};
     return {"rank=1,width=1,workers=2,tokens=131072,vocabulary=131072",
             "rank=2,width=3,workers=3,tokens=65537,vocabulary=65537,data=normal"};

@@ -35,7 +35,7 @@ distributed::PeerDisturbance held_back(const Scenario& scenario) {
 
 class Player {
   public:
-    Player(const Scenario& scenario, const Subjects& subjects, distributed::Peers& peers)
+    Player(const Scenario& scenario, const EndFactory& subjects, distributed::Peers& peers)
         : scenario_(scenario), subjects_(subjects),
           late_(scenario.held_back
                     ? std::make_unique<distributed::CountingPeers>(peers, held_back(scenario))
@@ -52,7 +52,7 @@ class Player {
             joined_ = std::make_unique<PeerCommunicator>(peers, subjects.joined(scenario, rank_));
     }
 
-    Seen play() {
+    RankRecording play() {
         tapped_.when = "start";
         std::string refused;
         try {
@@ -233,7 +233,7 @@ class Player {
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
         if (receiver_) {
-            Receiver::Arrived came =
+            Receiver::ReceivedActivations came =
                 receiver_->forward(micro, static_cast<Index>(ids.size()) + scenario_.awaits_more);
             ids = std::move(came.ids);
             arrived = std::move(came.activations);
@@ -336,11 +336,11 @@ class Player {
     }
 
     const Scenario& scenario_;
-    const Subjects& subjects_;
-    Seen seen_;
+    const EndFactory& subjects_;
+    RankRecording seen_;
     std::unique_ptr<distributed::CountingPeers> late_; ///< if messages are held back
-    Tapped tapped_;                                    ///< to neighbours
-    Tapped between_;                                   ///< to other replicas, except for the trainer's
+    RecordingPeers tapped_;                            ///< to neighbours
+    RecordingPeers between_;                           ///< to other replicas, except for the trainer's
     int rank_;
     int place_; ///< its stage in the pipeline
     std::unique_ptr<Stage> stage_;
@@ -353,7 +353,7 @@ class Player {
 
 } // namespace
 
-Seen play_stage(const Scenario& scenario, const Subjects& subjects, distributed::Peers& peers) {
+RankRecording play_stage(const Scenario& scenario, const EndFactory& subjects, distributed::Peers& peers) {
     return Player(scenario, subjects, peers).play();
 }
 

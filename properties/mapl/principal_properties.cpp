@@ -16,7 +16,8 @@ constexpr double first_rate = 0.1;
 /// X of a boundary's micro-batch, the same in each step. Features behind the first r have a sixteenth of
 /// the energy, so that the principal directions stand out.
 Floats sent_again(const Case& run, Index boundary, Index micro) {
-    Floats x = made_up(run, 9100 + static_cast<std::uint64_t>(boundary), 0, micro, run.tokens * run.width);
+    Floats x =
+        synthetic(run, 9100 + static_cast<std::uint64_t>(boundary), 0, micro, run.tokens * run.width);
     for (std::size_t i = 0; i < x.size(); ++i)
         if (static_cast<Index>(i) % run.width >= run.rank)
             x[i] *= 0.25F;

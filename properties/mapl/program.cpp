@@ -19,15 +19,15 @@ using Json = gate::Programs::Json;
 
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
-    hello.left_out.try_emplace("traffic",
-                               "a program's ranks talk by their own means, which the gate does not see");
+    hello.unsupported.try_emplace("traffic",
+                                  "a program's ranks talk by their own means, which the gate does not see");
     const char* const alike = "a program is given what both sides have alike, and takes it";
     for (const char* property : {"refusals", "starts"})
-        hello.left_out.try_emplace(property, alike);
-    hello.left_out.try_emplace("faults", "a program's processes end with the gate, not before");
+        hello.unsupported.try_emplace(property, alike);
+    hello.unsupported.try_emplace("faults", "a program's processes end with the gate, not before");
     const char* const alone = "a program is one pipeline, whose stages nobody trains";
     for (const char* what : {"trainer", "composed"})
-        hello.left_out.try_emplace(what, alone);
+        hello.unsupported.try_emplace(what, alone);
 }
 
 /// Leaves out optional settings that the program does not know.
@@ -38,11 +38,11 @@ void leave_out_what_is_not_known(gate::ProgramHello& hello, const Json& answer) 
                std::ranges::find(*found, Json(what)) != found->end();
     };
     if (!knows("payload"))
-        hello.left_out.try_emplace("payload", "the program does not know the setting payload");
+        hello.unsupported.try_emplace("payload", "the program does not know the setting payload");
     if (knows("codewords"))
         return;
     for (const char* what : {"codewords", "quantization"})
-        hello.left_out.try_emplace(what, "the program does not know the setting codewords");
+        hello.unsupported.try_emplace(what, "the program does not know the setting codewords");
 }
 
 gate::ProgramSystem programs_of_mapl() {
@@ -56,16 +56,16 @@ gate::ProgramSystem programs_of_mapl() {
             }};
 }
 
-class ProgramCandidate final : public gate::ProgramImplementation<Candidate> {
+class ProgramCandidate final : public gate::ProgramImplementation<Implementation> {
   public:
     ProgramCandidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group)
         : ProgramImplementation(settings, group, programs_of_mapl()) {}
 
-    std::vector<Seen> run(const Scenario& scenario) const override {
+    std::vector<RankRecording> run(const Scenario& scenario) const override {
         const int workers = scenario.run.ranks();
         const std::filesystem::path folder =
             programs().folder(workers); // so that no thread has to start it
-        std::vector<Seen> seen(static_cast<std::size_t>(workers));
+        std::vector<RankRecording> seen(static_cast<std::size_t>(workers));
         std::exception_ptr failed;
         try {
             // One thread per rank, so that each process is asked in the order of its own stage.

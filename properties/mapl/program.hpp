@@ -6,7 +6,7 @@
 
 #include <truestep/gate/programs.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -16,7 +16,7 @@ namespace truestep::properties::mapl {
 program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
 
 /// The sides of one rank, which ask its process, with the world's folder for files.
-[[nodiscard]] Subjects program_sides(gate::Programs& programs, int workers, int rank,
-                                     const std::filesystem::path& folder);
+[[nodiscard]] EndFactory program_sides(gate::Programs& programs, int workers, int rank,
+                                       const std::filesystem::path& folder);
 
 } // namespace truestep::properties::mapl

@@ -18,9 +18,9 @@ using Json = Programs::Json;
 using Bytes = std::vector<std::uint8_t>;
 
 /// The conversation with one rank's process.
-class Talk {
+class Conversation {
   public:
-    Talk(Programs& programs, int workers, int rank, const std::filesystem::path& folder)
+    Conversation(Programs& programs, int workers, int rank, const std::filesystem::path& folder)
         : programs_(programs), workers_(workers), rank_(rank), files_(folder, rank) {}
 
     Json ask(Json message) {
@@ -51,8 +51,8 @@ class Talk {
 template <class Any>
 class ProgramSide : public Any {
   public:
-    ProgramSide(Talk talk, const Settings& settings, const EndState& state, Side side, Tapped& tapped,
-                int peer)
+    ProgramSide(Conversation talk, const Settings& settings, const EndState& state, Side side,
+                RecordingPeers& tapped, int peer)
         : talk_(std::move(talk)), settings_(settings), tapped_(tapped), peer_(peer),
           side_(side == Side::sender ? "sender" : "receiver"), steps_(state.steps),
           micro_batches_(state.micro_batches), rows_(state.rows), senders_(side == Side::sender) {
@@ -130,9 +130,9 @@ class ProgramSide : public Any {
         tokens_.clear();
     }
 
-    Talk talk_;
+    Conversation talk_;
     Settings settings_;
-    Tapped& tapped_;
+    RecordingPeers& tapped_;
     int peer_;
     std::string side_;
     Index steps_;
@@ -193,7 +193,8 @@ class ProgramSide : public Any {
 
 class ProgramSender final : public ProgramSide<AnySender> {
   public:
-    ProgramSender(Talk talk, const Settings& settings, const EndState& state, Tapped& tapped, int peer)
+    ProgramSender(Conversation talk, const Settings& settings, const EndState& state,
+                  RecordingPeers& tapped, int peer)
         : ProgramSide(std::move(talk), settings, state, Side::sender, tapped, peer) {}
 
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
@@ -253,10 +254,11 @@ class ProgramSender final : public ProgramSide<AnySender> {
 
 class ProgramReceiver final : public ProgramSide<AnyReceiver> {
   public:
-    ProgramReceiver(Talk talk, const Settings& settings, const EndState& state, Tapped& tapped, int peer)
+    ProgramReceiver(Conversation talk, const Settings& settings, const EndState& state,
+                    RecordingPeers& tapped, int peer)
         : ProgramSide(std::move(talk), settings, state, Side::receiver, tapped, peer) {}
 
-    Receiver::Arrived forward(Index micro, Index tokens) override {
+    Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
         ask("decompress", micro, {{"tokens", tokens}},
             {{"activations", talk_.file("arrived")}, {"ids", talk_.file("arrived_ids")}});
         const auto count = static_cast<std::size_t>(tokens);
@@ -276,16 +278,16 @@ class ProgramReceiver final : public ProgramSide<AnyReceiver> {
 
 } // namespace
 
-Subjects program_sides(gate::Programs& programs, int workers, int rank,
-                       const std::filesystem::path& folder) {
-    const Talk talk(programs, workers, rank, folder);
-    Subjects sides;
-    sides.sender = [talk](const Settings& settings, const EndState& state, Tapped& tapped, int peer,
+EndFactory program_sides(gate::Programs& programs, int workers, int rank,
+                         const std::filesystem::path& folder) {
+    const Conversation talk(programs, workers, rank, folder);
+    EndFactory sides;
+    sides.sender = [talk](const Settings& settings, const EndState& state, RecordingPeers& tapped, int peer,
                           distributed::Communicator*) -> std::unique_ptr<AnySender> {
         return std::make_unique<ProgramSender>(talk, settings, state, tapped, peer);
     };
-    sides.receiver = [talk](const Settings& settings, const EndState& state, Tapped& tapped, int peer,
-                            distributed::Communicator*) -> std::unique_ptr<AnyReceiver> {
+    sides.receiver = [talk](const Settings& settings, const EndState& state, RecordingPeers& tapped,
+                            int peer, distributed::Communicator*) -> std::unique_ptr<AnyReceiver> {
         return std::make_unique<ProgramReceiver>(talk, settings, state, tapped, peer);
     };
     return sides;

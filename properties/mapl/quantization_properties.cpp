@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "family.hpp"
-#include "quantized.hpp"
+#include "quantized_message.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -52,7 +52,7 @@ void decoded_is_itself(Trial& trial) {
         return std::make_unique<Repeats>(made_up_stage(run, stage),
                                          first[static_cast<std::size_t>(stage) + 1].at(key(0, 0, "Xhat")));
     };
-    const std::vector<Seen> seen = trial.play(again);
+    const std::vector<RankRecording> seen = trial.play(again);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
         trial.told(coded(trial.scenario, seen, boundary, 0, 0).indices ==
                        coded(trial.scenario, trial.seen, boundary, 0, 0).indices,
@@ -65,7 +65,7 @@ void the_same_in_any_order(Trial& trial) {
     Scenario other = trial.scenario;
     other.run.schedule =
         trial.run.schedule == Schedule::gpipe ? Schedule::one_forward_one : Schedule::gpipe;
-    const std::vector<Seen> seen = trial.play(other);
+    const std::vector<RankRecording> seen = trial.play(other);
     for (std::size_t rank = 1; rank < seen.size(); ++rank)
         for (Index micro = 0; micro < trial.run.micro; ++micro)
             trial.same(trial.seen[rank].at(key(0, micro, "Xhat")), seen[rank].at(key(0, micro, "Xhat")), 0,
@@ -91,7 +91,7 @@ void quantization(Trial& trial) {
         Quantizer<double> quantizer{settings,
                                     Quantizer<double>::books(settings, trial.seen[b].at(key(0, "s.C")))};
         for (Index micro = 0; micro < run.micro; ++micro) {
-            const Coded wire = coded(trial.scenario, trial.seen, boundary, 0, micro);
+            const QuantizedMessage wire = coded(trial.scenario, trial.seen, boundary, 0, micro);
             trial.told(wire.cannot_be.empty(), 0,
                        [&] { return boundary_text(boundary, key(0, micro, wire.cannot_be)); });
             const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);

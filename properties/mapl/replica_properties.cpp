@@ -68,7 +68,7 @@ void stage_is_trained(Trial& trial, int stage) {
 void is_put_together(Trial& trial, int stage, Index step) {
     const bool trains = trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two;
     for (const int rank : trial.scenario.ranks_of(stage)) {
-        const Seen& seen = trial.seen[static_cast<std::size_t>(rank)];
+        const RankRecording& seen = trial.seen[static_cast<std::size_t>(rank)];
         Floats gradient = seen.at(key(step, "dW"));
         Floats tables;
         const auto add = [&](const char* of_gradient, const char* table) {
@@ -170,8 +170,9 @@ Case trained_together(Case run) {
 }
 
 /// One replica, and larger cases with several.
-std::vector<gate::Line> one_and_several(const gate::Implementation& /*of*/, const gate::Pins& pins) {
-    if (!pins.empty())
+std::vector<gate::Line> one_and_several(const gate::Implementation& /*of*/,
+                                        const gate::Overrides& overrides) {
+    if (!overrides.empty())
         return {};
     return {"rank=2,width=4,workers=3,tokens=3,vocabulary=5,micro=2,steps=3,anchors=fixed,trainer=adams",
             "rank=8,width=24,workers=3,replicas=3,tokens=20,vocabulary=50,micro=3,steps=3,anchors=two,"

@@ -33,20 +33,20 @@ class MadeUp final : public Stage {
   public:
     MadeUp(const Case& run, int stage)
         : run_(run), stage_(static_cast<std::uint64_t>(stage)),
-          parameters_(made_up(run, of_parameters + stage_, 0, 0, run.width + 1)),
+          parameters_(synthetic(run, of_parameters + stage_, 0, 0, run.width + 1)),
           summed_(parameters_.size(), 0.0F) {}
     Floats forward(Index step, Index micro, const Floats&) override {
-        Floats x = made_up(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
+        Floats x = synthetic(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
         if (run_.dyadic && run_.payload == Payload::bf16) // too fine for bf16 to hold all of Z
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] += static_cast<float>(i % 5) / 64.0F;
         return x;
     }
     Floats backward(Index step, Index micro, const Floats&) override {
-        const Floats more = made_up(run_, of_parameter_gradients + stage_, step, micro, run_.width + 1);
+        const Floats more = synthetic(run_, of_parameter_gradients + stage_, step, micro, run_.width + 1);
         for (std::size_t i = 0; i < more.size(); ++i)
             summed_[i] += more[i];
-        return made_up(run_, of_gradients + stage_, step, micro, run_.tokens * run_.width);
+        return synthetic(run_, of_gradients + stage_, step, micro, run_.tokens * run_.width);
     }
     Floats parameter_gradient(Index) override {
         return std::exchange(summed_, Floats(parameters_.size(), 0.0F));
@@ -65,7 +65,7 @@ class MadeUp final : public Stage {
 
 } // namespace
 
-Floats made_up(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
+Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
     Floats values(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < values.size(); ++i) {
         std::uint64_t bits = drawn(run, what, step, micro, static_cast<Index>(i));
@@ -138,9 +138,10 @@ Scenario scenario_of(const Case& run) {
         const Settings of = settings(boundary, side);
         const auto seed = static_cast<std::uint64_t>(run.seed * 31 + boundary);
         const bool other = run.anchors == Anchors::two && side == Side::receiver;
-        const Floats table = run.anchors == Anchors::none ? Floats()
-                                                          : made_up(run, of_anchors + (other ? 1U : 0U),
-                                                                    boundary, 0, run.vocabulary * run.rank);
+        const Floats table =
+            run.anchors == Anchors::none
+                ? Floats()
+                : synthetic(run, of_anchors + (other ? 1U : 0U), boundary, 0, run.vocabulary * run.rank);
         EndState state = first_state(of, side,
                                      run.dyadic ? dyadic_subspace(run.width, run.rank, seed)
                                                 : first_subspace(run.width, run.rank, seed),

@@ -86,7 +86,7 @@ struct Scenario {
 
 /// Made-up activations or gradients, N x D; `what` is their purpose. Dyadic ones are multiples of 1/4 from
 /// -2 to 2.
-[[nodiscard]] Floats made_up(const Case& run, std::uint64_t what, Index step, Index micro, Index count);
+[[nodiscard]] Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count);
 
 /// A D x r matrix with orthonormal columns and so few bits that sums over them are exact: parts of a
 /// Hadamard matrix, halved, in shuffled places. Also for full rank.

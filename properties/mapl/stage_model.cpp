@@ -1,7 +1,7 @@
 // The model that the replicas of a stage train together.
 #include <utility>
 
-#include "subject.hpp"
+#include "end_factory.hpp"
 
 namespace truestep::properties::mapl {
 

@@ -9,13 +9,13 @@
 #include <truestep/problem/text.hpp>
 
 #include "family.hpp"
-#include "resumed.hpp"
+#include "resumed_scenario.hpp"
 
 namespace truestep::properties::mapl {
 
 namespace {
 
-const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Index step) {
+const Floats& shown_subspace(const std::vector<RankRecording>& seen, Index boundary, Index step) {
     return seen[static_cast<std::size_t>(boundary)].at(key(step, "s.A"));
 }
 
@@ -59,7 +59,7 @@ void tangent_moment(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     const Index r = trial.run.rank;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
-        const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+        const RankRecording& sender = trial.seen[static_cast<std::size_t>(boundary)];
         const Matrix<double> A = matrix_of(sender.at(key(0, "s.A")), r);
         const Matrix<double> m = matrix_of(sender.at(key(1, "s.m")), r);
         const Matrix<double> both = A.transpose() * m + m.transpose() * A;
@@ -139,7 +139,7 @@ void turned_step(Trial& trial, Index step) {
         rotated ? rotation(r, static_cast<std::uint64_t>(trial.run.seed + step)) : permutation(r);
     if (rotated)
         trial.judged.kinds.insert("rotated");
-    const std::vector<Seen> seen = trial.play(turned_before(trial, step, by));
+    const std::vector<RankRecording> seen = trial.play(turned_before(trial, step, by));
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
         const Settings settings = trial.scenario.settings(boundary, Side::sender);
@@ -176,9 +176,9 @@ Case goes_on(Case run) {
 
 /// The reference's second step of a run from rest, from the recorded subspaces and gradients. It does not
 /// use the recorded m.
-verify::mapl::Judgement second_step(const Trial& trial, const std::vector<Seen>& seen, Index boundary,
-                                    const Settings& settings) {
-    const Seen& sender = seen[static_cast<std::size_t>(boundary)];
+verify::mapl::Judgement second_step(const Trial& trial, const std::vector<RankRecording>& seen,
+                                    Index boundary, const Settings& settings) {
+    const RankRecording& sender = seen[static_cast<std::size_t>(boundary)];
     const Index r = trial.run.rank;
     Matrix<double> m = Matrix<double>::Zero(trial.run.width, r);
     double summed = 0.0;
@@ -202,7 +202,7 @@ void orders(Trial& trial) {
         return settings;
     };
     trial.seen = trial.play(trial.scenario);
-    const std::vector<Seen> seen = trial.play(other);
+    const std::vector<RankRecording> seen = trial.play(other);
     const Index r = trial.run.rank;
     bool part = true;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
@@ -252,7 +252,7 @@ Case two_steps_of_the_first_order(Case run) {
 }
 
 /// Whether anything recorded differs.
-bool differ(const std::vector<Seen>& one, const std::vector<Seen>& other) {
+bool differ(const std::vector<RankRecording>& one, const std::vector<RankRecording>& other) {
     for (std::size_t rank = 0; rank < one.size(); ++rank)
         if (one[rank].values != other[rank].values)
             return true;
@@ -262,7 +262,7 @@ bool differ(const std::vector<Seen>& one, const std::vector<Seen>& other) {
 // 17. Every setting has an effect.
 void settings_matter(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
-    const auto differs = [&](const Scenario& scenario, const std::vector<Seen>& seen,
+    const auto differs = [&](const Scenario& scenario, const std::vector<RankRecording>& seen,
                              const std::string& what, const std::function<void(Settings&)>& change) {
         Scenario other = scenario;
         other.settings = [inner = scenario.settings, change](Index boundary, Side side) {

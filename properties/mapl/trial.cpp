@@ -8,7 +8,7 @@
 
 #include <truestep/problem/text.hpp>
 
-#include "recorded.hpp"
+#include "boundary_recording.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -16,7 +16,7 @@ namespace {
 
 class MaplDifference final : public gate::Finding {
   public:
-    MaplDifference(std::string message, Scenario scenario, std::vector<Seen> seen, Index step)
+    MaplDifference(std::string message, Scenario scenario, std::vector<RankRecording> seen, Index step)
         : message_(std::move(message)), scenario_(std::move(scenario)), seen_(std::move(seen)),
           step_(step) {}
     std::string message() const override { return message_; }
@@ -40,7 +40,7 @@ class MaplDifference final : public gate::Finding {
   private:
     std::string message_;
     Scenario scenario_;
-    std::vector<Seen> seen_;
+    std::vector<RankRecording> seen_;
     Index step_;
 };
 
@@ -106,8 +106,8 @@ std::string boundary_text(Index boundary, const std::string& what) {
 
 template <class T>
 Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step) {
-    const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
-    const Seen& receiver = trial.seen[static_cast<std::size_t>(boundary + 1)];
+    const RankRecording& sender = trial.seen[static_cast<std::size_t>(boundary)];
+    const RankRecording& receiver = trial.seen[static_cast<std::size_t>(boundary + 1)];
     const Case& run = trial.run;
     Boundary<T> made;
     made.A = read_as<T>(sender.at(key(step, "s.A")), run.rank);
@@ -131,7 +131,7 @@ template Boundary<double> shown_boundary(const Trial&, Index, Index);
 template Boundary<verify::Bounded> shown_boundary(const Trial&, Index, Index);
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Candidate&>(implementation)) {
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)) {
     judged.kinds = kinds_of(run);
 }
 
@@ -149,9 +149,9 @@ Trial Trial::of_replica(Index number) const {
     return one;
 }
 
-OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& all, Index boundary, Index step,
-                      Index micro, bool forward) {
-    const Seen& from = all[static_cast<std::size_t>(forward ? boundary : boundary + 1)];
+OnTheWire sent_values(const Scenario& scenario, const std::vector<RankRecording>& all, Index boundary,
+                      Index step, Index micro, bool forward) {
+    const RankRecording& from = all[static_cast<std::size_t>(forward ? boundary : boundary + 1)];
     const int to = static_cast<int>(forward ? boundary + 1 : boundary);
     const auto found = from.wire.find(wire_key(key(step, micro, forward ? "forward" : "backward"), to));
     OnTheWire made;
@@ -171,7 +171,7 @@ OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& all, In
     return made;
 }
 
-OnTheWire Trial::sent(const std::vector<Seen>& all, Index boundary, Index step, Index micro,
+OnTheWire Trial::sent(const std::vector<RankRecording>& all, Index boundary, Index step, Index micro,
                       bool forward) const {
     return sent_values(scenario, all, boundary, step, micro, forward);
 }
@@ -203,7 +203,7 @@ void Trial::same(const Floats& expected, const Floats& actual, Index step, const
     add(verify::compare(expected, actual, verify::Level::exact()), step, what, whose);
 }
 
-void Trial::same(const std::vector<Seen>& expected, const std::vector<Seen>& actual,
+void Trial::same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
                  const std::string& whose) {
     for (std::size_t rank = 0; rank < expected.size(); ++rank) {
         const std::string of = "of rank " + std::to_string(rank) + ", ";

@@ -9,7 +9,7 @@
 #include <truestep/verify/comparator.hpp>
 #include <truestep/verify/mapl/judgement.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -25,15 +25,15 @@ struct OnTheWire {
     Floats values;
     std::size_t bytes = 0;
 };
-[[nodiscard]] OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary,
-                                    Index step, Index micro, bool forward);
+[[nodiscard]] OnTheWire sent_values(const Scenario& scenario, const std::vector<RankRecording>& seen,
+                                    Index boundary, Index step, Index micro, bool forward);
 
 /// One case under judgement.
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& of);
 
-    [[nodiscard]] std::vector<Seen> play(const Scenario& of) const { return candidate.run(of); }
+    [[nodiscard]] std::vector<RankRecording> play(const Scenario& of) const { return candidate.run(of); }
     /// Judges each replica of the recorded pipeline as if it were the only one, with its own `seen` and
     /// ids.
     template <class Judge>
@@ -44,8 +44,8 @@ class Trial {
             judged = one.judged;
         }
     }
-    [[nodiscard]] OnTheWire sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
-                                 bool forward) const;
+    [[nodiscard]] OnTheWire sent(const std::vector<RankRecording>& seen, Index boundary, Index step,
+                                 Index micro, bool forward) const;
 
     /// Keeps the first finding and drops later ones.
     void violated(Index step, const std::string& message);
@@ -61,7 +61,8 @@ class Trial {
     void same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
               const std::string& whose);
     /// Compares two whole runs: all that was shown and sent.
-    void same(const std::vector<Seen>& expected, const std::vector<Seen>& actual, const std::string& whose);
+    void same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
+              const std::string& whose);
     /// Compares within twice the bound on rounding.
     void near(const Matrix<verify::Bounded>& expected, const Floats& actual, Index step,
               const std::string& what);
@@ -71,10 +72,10 @@ class Trial {
 
     Case run;
     Scenario scenario;
-    const Candidate& candidate;
-    std::vector<Seen> seen; ///< the recording of the scenario, once it has run
-    Index replica = 0;      ///< the replica that is judged
-    gate::Judged judged;
+    const Implementation& candidate;
+    std::vector<RankRecording> seen; ///< the recording of the scenario, once it has run
+    Index replica = 0;               ///< the replica that is judged
+    gate::CaseJudgement judged;
 
   private:
     std::string where_; ///< which replica, if there are several

@@ -16,15 +16,15 @@ struct Balance {
     double magnitude = 0.0; ///< of what went in
 };
 
-Balance balance(const Case& run, const Ran& ran, std::size_t step, Index index) {
+Balance balance(const Case& run, const RecordedRun& ran, std::size_t step, Index index) {
     const auto at = static_cast<std::size_t>(index);
     const auto b1 = static_cast<double>(static_cast<float>(run.beta1));
     const auto a1 = static_cast<double>(static_cast<float>(1.0 - run.beta1));
     Balance sum;
     for (int rank = 0; rank < run.workers; ++rank) {
         const auto of_rank = static_cast<std::size_t>(rank);
-        const View& was = before(ran, step, rank);
-        const View& is = ran.history.after[step].views[of_rank];
+        const ObservedState& was = before(ran, step, rank);
+        const ObservedState& is = ran.history.after[step].views[of_rank];
         for (const double part :
              {b1 * static_cast<double>(was.moment[at]),
               a1 * static_cast<double>(ran.scenario.actions[step].gradients[of_rank][at]),
@@ -41,7 +41,7 @@ void holds_exactly(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RecordedRun& ran = trial.runs().back();
     for (std::size_t step = 0; step < ran.history.after.size(); ++step)
         for (Index index = 0; index < run.size(); ++index) {
             const Balance sum = balance(run, ran, step, index);
@@ -55,7 +55,7 @@ void holds_within_its_roundings(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RecordedRun& ran = trial.runs().back();
     // Each c takes a product, two sums and the other product; then come P - 1 sums and a division. What
     // underflows adds half a unit of the smallest number each time, P times in the division. e5m2 takes one
     // more: if c is much larger than what saturates, the rest of it is rounded. If the owner rounds the
@@ -86,8 +86,8 @@ void every_rank_counts(Trial& trial) {
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
     // The perturbation does not affect the last step's mask.
-    const History& undisturbed = trial(scenario);
-    const View& with = undisturbed.after.back().views.front();
+    const RunRecording& undisturbed = trial(scenario);
+    const ObservedState& with = undisturbed.after.back().views.front();
     std::vector<Index> mask;
     for (Index index = 0; index < run.size(); ++index)
         if (selected(with.mask, index))
@@ -98,10 +98,10 @@ void every_rank_counts(Trial& trial) {
 
     scenario.actions.back().gradients[rank][static_cast<std::size_t>(chosen)] +=
         static_cast<float>(run.workers);
-    const History& disturbed = trial(scenario);
-    View expected = with;
+    const RunRecording& disturbed = trial(scenario);
+    ObservedState expected = with;
     expected.moment[static_cast<std::size_t>(chosen)] += static_cast<float>(1.0 - run.beta1);
-    const View& got = disturbed.after.back().views.front();
+    const ObservedState& got = disturbed.after.back().views.front();
     trial.same_bits(verify::scape::Phase::exchange,
                     "first_moment with the gradient of rank " + std::to_string(rank) + " perturbed,",
                     run.steps + 1, 0, expected.moment, got.moment);

@@ -15,7 +15,7 @@ void later_gradients_do_not_matter(Trial& trial) {
     other.seed = run.seed + 1;
     Scenario with_others = scenario;
     with_others.actions.back().gradients = gradients_of(other, run.steps + 1);
-    const History& history = trial(with_others);
+    const RunRecording& history = trial(with_others);
     trial.same_mask("mask with other gradients in its own step,", run.steps + 1, 0, mask,
                     history.after.back().views.front().mask);
     trial.classify(history.coming.front() != mask, "the mask changes");
@@ -30,13 +30,13 @@ void arrival_does_not_matter(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     const Scenario scenario = trial.steps();
-    const History& undisturbed = trial(scenario);
+    const RunRecording& undisturbed = trial(scenario);
     Scenario disturbed = scenario;
     Action disturb;
     disturb.kind = Action::Kind::disturb;
     disturb.disturbance = disturbance(static_cast<std::uint8_t>(run.chosen_place % 6));
     disturbed.actions.insert(disturbed.actions.begin(), disturb);
-    const History& late = trial(disturbed);
+    const RunRecording& late = trial(disturbed);
     for (std::size_t step = 0; step < undisturbed.after.size(); ++step) {
         trial.looks_at(step + 1);
         for (std::size_t rank = 0; rank < undisturbed.after[step].views.size(); ++rank)

@@ -30,12 +30,12 @@ reference::scape::AdamS<float> dense_twin(const Case& run) {
 
 void equals_adams(Trial& trial) {
     classify(trial);
-    const History& history = trial(trial.steps());
+    const RunRecording& history = trial(trial.steps());
     auto twin = dense_twin(trial.run());
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const Action& action = trial.runs().back().scenario.actions[step];
         twin.step(to_vectors(action.gradients), action.learning_rate);
-        const View& view = history.after[step].views.front();
+        const ObservedState& view = history.after[step].views.front();
         const Index t = static_cast<Index>(step) + 1;
         trial.same_bits(verify::scape::Phase::exchange, "first_moment", t, 0, to_std(twin.state.m),
                         view.moment);
@@ -66,12 +66,12 @@ void lies_within_the_bound(Trial& trial) {
     const Case& run = trial.run();
     const problem::HyperParameters settings = problem_of(run).settings;
     constexpr double u = 0x1p-24;
-    const History& history = trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RunRecording& history = trial(trial.steps());
+    const RecordedRun& ran = trial.runs().back();
     auto twin = dense_twin(run);
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const View& was = before(ran, step, 0);
-        const View& is = history.after[step].views.front();
+        const ObservedState& was = before(ran, step, 0);
+        const ObservedState& is = history.after[step].views.front();
         const double learning_rate = ran.scenario.actions[step].learning_rate;
         twin.state = {static_cast<Index>(step), to_vector(was.parameters), to_vector(was.moment)};
         const Vector<float> gradient =

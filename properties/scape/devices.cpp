@@ -107,19 +107,20 @@ MakePlace a_device_each([[maybe_unused]] Reduction reduction) {
 #endif
 }
 
-gate::LeftOut too_slow() {
-    return gpu::simulated() ? gate::LeftOut{{"many steps", "66 000 steps take minutes"}} : gate::LeftOut{};
+gate::Unsupported too_slow() {
+    return gpu::simulated() ? gate::Unsupported{{"many steps", "66 000 steps take minutes"}}
+                            : gate::Unsupported{};
 }
 
 } // namespace
 
-std::vector<Ranked> on_devices(const Group& group) {
+std::vector<ImplementationSpec> on_devices(const Group& group) {
     using verify::LevelKind;
     const gpu::Form device = gpu::form_of_one_device();
     const gpu::Form each = gpu::form_of_a_device_each(same_process(group));
     constexpr Index small = 20'000;
-    std::vector<Ranked> all;
-    const auto add = [&](Ranked ranked) {
+    std::vector<ImplementationSpec> all;
+    const auto add = [&](ImplementationSpec ranked) {
         ranked.compares_starts = true; // the step and its agreements are the host's
         all.push_back(std::move(ranked));
     };
@@ -147,7 +148,7 @@ std::vector<Ranked> on_devices(const Group& group) {
          .place = one_device(group, Reduction::ordered),
          .unavailable = device.unavailable,
          .runs_on = device.runs_on,
-         .left_out = too_slow(),
+         .unsupported = too_slow(),
          .takes_parts = true,
          .rounds_payloads = true,
          .adds_groups = true,
@@ -158,7 +159,7 @@ std::vector<Ranked> on_devices(const Group& group) {
          .place = one_device(group, Reduction::native),
          .unavailable = device.unavailable,
          .runs_on = device.runs_on,
-         .left_out = too_slow(),
+         .unsupported = too_slow(),
          .like = device.name,
          .takes_parts = true});
     for (const Reduction reduction : {Reduction::ordered, Reduction::native})
@@ -169,7 +170,7 @@ std::vector<Ranked> on_devices(const Group& group) {
              .unavailable = each.unavailable,
              .most_workers = each.most_ranks,
              .runs_on = each.runs_on,
-             .left_out = too_slow(),
+             .unsupported = too_slow(),
              .like = reduction == Reduction::ordered ? "" : each.name,
              .takes_parts = true,
              .rounds_payloads = reduction == Reduction::ordered,
@@ -178,7 +179,7 @@ std::vector<Ranked> on_devices(const Group& group) {
     return all;
 }
 
-Ranked with_device_bug(const Group& group, int number, bool on_device) {
+ImplementationSpec with_device_bug(const Group& group, int number, bool on_device) {
     const auto bug = static_cast<Bug>(number);
     if (!on_device)
         return {.name = "", .place = blocks(group, Reduction::ordered, bug)};
@@ -187,7 +188,7 @@ Ranked with_device_bug(const Group& group, int number, bool on_device) {
             .place = one_device(group, Reduction::ordered, bug),
             .unavailable = device.unavailable,
             .runs_on = device.runs_on,
-            .left_out = too_slow()};
+            .unsupported = too_slow()};
 }
 
 } // namespace truestep::properties::scape

@@ -71,7 +71,7 @@ ordered_json first_json(const Case& run, const verify::Divergence& divergence) {
 }
 
 /// The action whose outcome is drawn: the one that failed, or the last.
-std::size_t drawn_action(const Counterexample& found, const History& history) {
+std::size_t drawn_action(const Counterexample& found, const RunRecording& history) {
     const std::size_t last = history.after.size() - 1;
     if (found.violation.action)
         return std::min(last, *found.violation.action);
@@ -80,7 +80,7 @@ std::size_t drawn_action(const Counterexample& found, const History& history) {
     return std::min(last, static_cast<std::size_t>(found.violation.divergence->step - 1));
 }
 
-Lane::Values mask_texts(const View& view, Index size) {
+Lane::Values mask_texts(const ObservedState& view, Index size) {
     Lane::Values texts;
     for (Index index = 0; index < size; ++index)
         texts.emplace_back(selected(view.mask, index) ? "1" : "0");
@@ -88,9 +88,9 @@ Lane::Values mask_texts(const View& view, Index size) {
 }
 
 /// The lanes from top to bottom.
-std::vector<Lane> lanes_of(const Ran& ran, std::size_t action, Index size) {
-    const std::vector<View>& views = ran.history.after[action].views;
-    const History reference = reference_implementation()->run(ran.scenario);
+std::vector<Lane> lanes_of(const RecordedRun& ran, std::size_t action, Index size) {
+    const std::vector<ObservedState>& views = ran.history.after[action].views;
+    const RunRecording reference = reference_implementation()->run(ran.scenario);
     const auto seen = [&](const char* name, const char* title, Lane::Kind kind, auto values_of) {
         Lane lane{name, title, kind};
         for (std::size_t rank = 0; rank < views.size(); ++rank) {
@@ -110,23 +110,23 @@ std::vector<Lane> lanes_of(const Ran& ran, std::size_t action, Index size) {
     std::vector<Lane> lanes;
     if (!views.front().mask.empty())
         lanes.push_back(seen("mask", "selected by the mask", Lane::Kind::bits,
-                             [size](const View& view) { return mask_texts(view, size); }));
+                             [size](const ObservedState& view) { return mask_texts(view, size); }));
     lanes.push_back(std::move(given));
     if (!views.front().residual.empty())
         lanes.push_back(seen("residual", "what a rank has yet to send", Lane::Kind::floats,
-                             [](const View& view) { return gate::texts(view.residual); }));
+                             [](const ObservedState& view) { return gate::texts(view.residual); }));
     if (!views.front().moment.empty())
         lanes.push_back(seen("moment", "the first moment", Lane::Kind::floats,
-                             [](const View& view) { return gate::texts(view.moment); }));
+                             [](const ObservedState& view) { return gate::texts(view.moment); }));
     lanes.push_back(seen("parameters", "after the step", Lane::Kind::floats,
-                         [](const View& view) { return gate::texts(view.parameters); }));
+                         [](const ObservedState& view) { return gate::texts(view.parameters); }));
     return lanes;
 }
 
 std::optional<gate::Drawing> drawing_of(const Counterexample& found) {
     if (found.runs.empty())
         return std::nullopt;
-    const Ran& ran = found.runs.back();
+    const RecordedRun& ran = found.runs.back();
     const Index size = found.run.size();
     if (ran.history.after.empty() || size > gate::Drawing::most_coordinates)
         return std::nullopt;
@@ -153,9 +153,9 @@ std::optional<gate::Drawing> drawing_of(const Counterexample& found) {
     return drawing;
 }
 
-std::int64_t steps_of(const std::deque<Ran>& runs) {
+std::int64_t steps_of(const std::deque<RecordedRun>& runs) {
     std::int64_t most = 0;
-    for (const Ran& ran : runs)
+    for (const RecordedRun& ran : runs)
         most = std::max(most, static_cast<std::int64_t>(
                                   std::ranges::count_if(ran.scenario.actions, [](const Action& action) {
                                       return action.kind == Action::Kind::step;
@@ -165,7 +165,7 @@ std::int64_t steps_of(const std::deque<Ran>& runs) {
 
 int most_ranks(const Counterexample& found) {
     int most = found.run.workers;
-    for (const Ran& ran : found.runs)
+    for (const RecordedRun& ran : found.runs)
         for (const Action& action : ran.scenario.actions)
             if (action.problem)
                 most = std::max(most, action.problem->workers);
@@ -204,7 +204,8 @@ class Failure final : public gate::Finding {
 
 } // namespace
 
-gate::Judged judged(const Implementation& implementation, const Property& property, const Case& run) {
+gate::CaseJudgement judged(const Implementation& implementation, const Property& property,
+                           const Case& run) {
     Trial trial(implementation, run);
     std::optional<Violation> violation;
     try {
@@ -214,7 +215,7 @@ gate::Judged judged(const Implementation& implementation, const Property& proper
     } catch (const std::exception& error) {
         violation = Violation(std::string(gate::could_not_judge) + error.what());
     }
-    gate::Judged result{nullptr, trial.kinds(), trial.counts()};
+    gate::CaseJudgement result{nullptr, trial.kinds(), trial.counts()};
     if (violation)
         result.finding = std::make_shared<Failure>(Counterexample{run, *violation, trial.runs()});
     return result;

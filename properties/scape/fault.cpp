@@ -34,7 +34,7 @@ void all_ranks_are_told(Trial& trial) {
     fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
     Scenario scenario = trial.steps();
     scenario.actions[static_cast<std::size_t>(step - 1)].fault = fault;
-    const History& ran = trial.failing(std::move(scenario));
+    const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came, fault.leaves ? "a rank left" : "a link was cut");
     if (!ran.fault_came)
         return trial.expect(ran.error.empty(), "the run ended before its end: " + ran.error);

@@ -55,7 +55,7 @@ const Implementation& ours(const gate::Implementation& implementation) {
     return dynamic_cast<const Implementation&>(implementation);
 }
 
-Setup setup_of(const Learning::Lesson& lesson) {
+Setup setup_of(const Learning::LearningTask& lesson) {
     constexpr auto rule = problem::PartitionRule::by_tensor;
     constexpr double density = 0.1;
     const int ranks = lesson.setting.ranks;
@@ -79,9 +79,8 @@ Learning learning() {
     learning.learns = [](const gate::Implementation& one) {
         return ours(one).algorithm() == problem::Algorithm::scape;
     };
-    learning.train = [](const gate::Implementation& one, const Learning::Lesson& lesson, Live& live) {
-        ours(one).train(setup_of(lesson), live);
-    };
+    learning.train = [](const gate::Implementation& one, const Learning::LearningTask& lesson,
+                        GradientSource& live) { ours(one).train(setup_of(lesson), live); };
     learning.setting_of = setting_of;
     return learning;
 }

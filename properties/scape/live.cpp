@@ -5,26 +5,26 @@
 
 namespace truestep::properties::scape {
 
-void show(Live& live, int rank, const View& view) {
+void show(GradientSource& live, int rank, const ObservedState& view) {
     for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
         live.seen(rank, std::span<const float>(*vector));
     if (view.step > 0) // at step 0 the mask may be anything
         live.seen(rank, std::span<const std::uint8_t>(view.mask));
 }
 
-void Implementation::train(const Setup&, Live&) const {
+void Implementation::train(const Setup&, GradientSource&) const {
     throw std::runtime_error(name() + " takes gradients that are known beforehand alone");
 }
 
-void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
+void train_in_lockstep(const Setup& setup, GradientSource& live, Lockstep& ranks) {
     const auto workers = static_cast<std::size_t>(setup.problem.workers);
     for (;;) {
-        const std::vector<View> views = ranks.views();
+        const std::vector<ObservedState> views = ranks.views();
         Action action;
         bool ends = false;
         for (std::size_t rank = 0; rank < workers; ++rank) {
             show(live, static_cast<int>(rank), views[rank]);
-            const Live::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
+            const GradientSource::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
             ends = ends || step.ends;
             if (step.ends)
                 continue; // the others are asked, too: each looks once more

@@ -62,17 +62,17 @@ class ReferenceRun {
         run_.restore(std::move(state));
     }
 
-    [[nodiscard]] std::vector<View> views() const {
+    [[nodiscard]] std::vector<ObservedState> views() const {
         const auto state = run_.state();
         const Index d = problem_.layout.size();
-        View same;
+        ObservedState same;
         same.step = state.step;
         same.parameters = to_std(state.w);
         same.moment = to_std(state.m);
         same.mask = verify::scape::to_bits(mask_, d);
         same.told = told_;
         same.residual.assign(static_cast<std::size_t>(d), 0.0F);
-        std::vector<View> all(static_cast<std::size_t>(problem_.workers), same);
+        std::vector<ObservedState> all(static_cast<std::size_t>(problem_.workers), same);
         for (std::size_t rank = 0; rank < state.e.size(); ++rank)
             all[rank].residual = to_std(state.e[rank]);
         return all;
@@ -87,7 +87,7 @@ class ReferenceRun {
     }
 
   private:
-    void begin_at(const Begun& begun) {
+    void begin_at(const InitialState& begun) {
         auto state = run_.state();
         state.step = begun.step;
         state.e.clear();
@@ -102,8 +102,8 @@ class ReferenceRun {
     }
 
     /// All but the bytes, which are counted outside.
-    [[nodiscard]] Told told_of(const verify::scape::StepResults<float>& results) const {
-        Told told;
+    [[nodiscard]] StepReport told_of(const verify::scape::StepResults<float>& results) const {
+        StepReport told;
         told.step = run_.state().step;
         told.selected = static_cast<Index>(results.mask.size());
         if (problem_.algorithm == problem::Algorithm::adams)
@@ -122,7 +122,7 @@ class ReferenceRun {
     problem::Problem problem_;
     problem::DensitySchedule density_;
     Run<float> run_;
-    Told told_;
+    StepReport told_;
     Coordinates mask_; ///< of the last step
     Coordinates next_;
     bool halted_ = false; ///< in the last step
@@ -133,7 +133,7 @@ class TrainedReference final : public Lockstep {
   public:
     explicit TrainedReference(const Setup& setup)
         : workers_(static_cast<std::size_t>(setup.problem.workers)), run_(setup) {}
-    std::vector<View> views() override { return run_.views(); }
+    std::vector<ObservedState> views() override { return run_.views(); }
     std::vector<Outcome> step(const Action& action) override {
         std::vector<Outcome> of_all(workers_, run_.step(action));
         return of_all;
@@ -152,8 +152,8 @@ class ReferenceImplementation final : public Implementation {
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int workers) const override { return workers >= 1; }
 
-    History run(const Scenario& scenario) const override {
-        History history;
+    RunRecording run(const Scenario& scenario) const override {
+        RunRecording history;
         ReferenceRun reference(scenario.setup);
         for (const Action& action : scenario.actions) {
             Outcome outcome;
@@ -165,7 +165,7 @@ class ReferenceImplementation final : public Implementation {
                 reference.restart(action);
             if (action.kind == Action::Kind::undo)
                 outcome = ReferenceRun(reference).step(action); // on a copy, which changes nothing
-            Snapshot snapshot;
+            ActionRecording snapshot;
             snapshot.views = reference.views();
             snapshot.outcomes.assign(snapshot.views.size(), outcome);
             history.after.push_back(std::move(snapshot));
@@ -174,7 +174,7 @@ class ReferenceImplementation final : public Implementation {
         return history;
     }
 
-    void train(const Setup& setup, Live& live) const override {
+    void train(const Setup& setup, GradientSource& live) const override {
         TrainedReference ranks(setup);
         train_in_lockstep(setup, live, ranks);
     }

@@ -14,7 +14,7 @@ namespace truestep::properties::scape {
 namespace {
 
 /// Checks a rank's report of its step against the reference's, and against the counted bytes.
-void expect_told(Trial& trial, const std::string& who, const Told& should, const Told& is,
+void expect_told(Trial& trial, const std::string& who, const StepReport& should, const StepReport& is,
                  const distributed::Bytes& sent, bool knows_the_mask_before) {
     const auto expect = [&](bool same, const std::string& what, const std::string& one,
                             const std::string& two) {
@@ -40,15 +40,16 @@ void expect_told(Trial& trial, const std::string& who, const Told& should, const
 
 } // namespace
 
-void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual) {
+void same_history(Trial& trial, const Scenario& scenario, const RunRecording& expected,
+                  const RunRecording& actual) {
     // A checkpoint need not hold the mask that was used last, only the coming one.
     bool restored = false;
     for (std::size_t action = 0; action < expected.after.size(); ++action) {
         const auto step = static_cast<Index>(action) + 1;
         const Action::Kind kind = scenario.actions[action].kind;
         restored = restored || kind == Action::Kind::restart || kind == Action::Kind::undo;
-        const Snapshot& one = expected.after[action];
-        const Snapshot& two = actual.after[action];
+        const ActionRecording& one = expected.after[action];
+        const ActionRecording& two = actual.after[action];
         for (std::size_t rank = 0; rank < one.views.size(); ++rank) {
             const Outcome& should = one.outcomes[rank];
             const Outcome& is = two.outcomes[rank];
@@ -73,8 +74,9 @@ void same_history(Trial& trial, const Scenario& scenario, const History& expecte
         if (kind == Action::Kind::step && one.outcomes.front().kind == Outcome::Kind::taken)
             restored = false;
     }
-    if (std::ranges::any_of(expected.after,
-                            [](const Snapshot& snapshot) { return snapshot.views.front().step > 0; }))
+    if (std::ranges::any_of(expected.after, [](const ActionRecording& snapshot) {
+            return snapshot.views.front().step > 0;
+        }))
         for (std::size_t rank = 0; rank < expected.coming.size(); ++rank)
             trial.same_mask("next_mask", static_cast<Index>(expected.after.size()), static_cast<int>(rank),
                             expected.coming[rank], actual.coming[rank]);
@@ -139,7 +141,7 @@ void any_script(Trial& trial) {
     classify_parts(trial);
     classify_script(trial);
     const Scenario scenario = script_of(trial);
-    const History expected = reference_implementation()->run(scenario);
+    const RunRecording expected = reference_implementation()->run(scenario);
     same_history(trial, scenario, expected, trial.tolerant(scenario));
 }
 

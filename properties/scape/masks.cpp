@@ -14,7 +14,7 @@ namespace {
 template <class Look>
 void every_view(Trial& trial, Look look) {
     trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RecordedRun& ran = trial.runs().back();
     for (std::size_t step = 0; step < ran.history.after.size(); ++step)
         for (int rank = 0; rank < trial.run().workers; ++rank)
             look(static_cast<Index>(step) + 1, rank, before(ran, step, rank),
@@ -24,7 +24,7 @@ void every_view(Trial& trial, Look look) {
 void off_the_mask(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
-    every_view(trial, [&](Index step, int rank, const View& was, const View& is) {
+    every_view(trial, [&](Index step, int rank, const ObservedState& was, const ObservedState& is) {
         const auto decay = static_cast<float>(1.0 - learning_rate_of(run, step) * run.weight_decay);
         for (Index index = 0; index < run.size(); ++index) {
             if (selected(is.mask, index))
@@ -39,7 +39,7 @@ void off_the_mask(Trial& trial) {
 
 void on_the_mask(Trial& trial) {
     classify(trial);
-    every_view(trial, [&](Index step, int rank, const View&, const View& is) {
+    every_view(trial, [&](Index step, int rank, const ObservedState&, const ObservedState& is) {
         for (Index index = 0; index < trial.run().size(); ++index)
             if (selected(is.mask, index))
                 trial.expect_at(bits_of(is.residual[static_cast<std::size_t>(index)]) == 0U, step, index,
@@ -49,11 +49,11 @@ void on_the_mask(Trial& trial) {
 
 void replicas_agree(Trial& trial) {
     classify(trial);
-    const History& history = trial(trial.steps());
+    const RunRecording& history = trial(trial.steps());
     for (std::size_t step = 0; step < history.after.size(); ++step)
         for (std::size_t rank = 1; rank < history.after[step].views.size(); ++rank) {
-            View expected = history.after[step].views.front();
-            const View& other = history.after[step].views[rank];
+            ObservedState expected = history.after[step].views.front();
+            const ObservedState& other = history.after[step].views[rank];
             expected.residual = other.residual; // each has its own
             trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank), expected, other);
         }
@@ -89,7 +89,7 @@ void count_is_right(Trial& trial) {
     trial.classify(
         std::ranges::any_of(trial.run().tensors, [](const auto& tensor) { return tensor.always_dense; }),
         "an always-dense tensor");
-    const History& history = trial(trial.steps());
+    const RunRecording& history = trial(trial.steps());
     for (std::size_t step = 0; step < history.after.size(); ++step)
         for (std::size_t rank = 0; rank < history.after[step].views.size(); ++rank)
             check_count(trial, history.after[step].views[rank].mask, static_cast<Index>(step) + 1,
@@ -104,13 +104,13 @@ void order_is_right(Trial& trial) {
     const Case& run = trial.run();
     trial.classify(run.data == problem::DataClass::ties || run.data == problem::DataClass::dyadic,
                    "equal scores");
-    const History& history = trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RunRecording& history = trial(trial.steps());
+    const RecordedRun& ran = trial.runs().back();
     const std::vector<SegmentByHand> segments = segments_by_hand(run);
     const auto look = [&](const std::vector<std::uint8_t>& mask, std::size_t made_in, Index t) {
         for (const SegmentByHand& segment : segments) {
             const auto owner = static_cast<std::size_t>(segment.owner);
-            const View& was = before(ran, made_in, segment.owner);
+            const ObservedState& was = before(ran, made_in, segment.owner);
             const auto score = [&](Index index) {
                 const auto at = static_cast<std::size_t>(index);
                 return bits_of(

@@ -115,8 +115,8 @@ void blocks_are_added_in_order(Trial& trial) {
     const auto told_apart = telling(run);
     trial.classify(told_apart.has_value(), "the order of the norm's blocks shows");
     const Scenario scenario = trial.steps(told_apart.value_or(run), 1);
-    const History expected = reference_implementation()->run(scenario);
-    const History& actual = trial(scenario);
+    const RunRecording expected = reference_implementation()->run(scenario);
+    const RunRecording& actual = trial(scenario);
     for (std::size_t rank = 0; rank < actual.after.front().views.size(); ++rank)
         trial.same_bits(verify::scape::Phase::clip, "first_moment", 1, static_cast<int>(rank),
                         expected.after.front().views[rank].moment, actual.after.front().views[rank].moment);

@@ -31,9 +31,9 @@ bool travels(float value) {
 
 /// One rank's residual holds such a value, or all ranks' do. The next step's mask mostly has its
 /// coordinate; otherwise the mask after it may.
-Begun nearly_overflowing(const Case& run, std::size_t rank) {
+InitialState nearly_overflowing(const Case& run, std::size_t rank) {
     const auto at = static_cast<std::size_t>(run.chosen_place % run.size());
-    Begun begun;
+    InitialState begun;
     begun.step = 1;
     begun.residual.assign(static_cast<std::size_t>(run.workers),
                           std::vector<float>(static_cast<std::size_t>(run.size()), 0.0F));
@@ -49,7 +49,7 @@ Begun nearly_overflowing(const Case& run, std::size_t rank) {
     return begun;
 }
 
-std::optional<std::size_t> first_refused(const History& history) {
+std::optional<std::size_t> first_refused(const RunRecording& history) {
     for (std::size_t action = 0; action < history.after.size(); ++action)
         if (history.after[action].outcomes.front().kind == Outcome::Kind::refused)
             return action;
@@ -62,7 +62,7 @@ void overflow_is_refused(Trial& trial) {
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
     Scenario scenario = trial.steps();
     scenario.setup.begun = nearly_overflowing(run, rank);
-    History expected = reference_implementation()->run(scenario);
+    RunRecording expected = reference_implementation()->run(scenario);
     const auto refused = first_refused(expected);
     trial.classify(travels(nearly_too_large(run.seed)), "nearly too large a payload");
     trial.classify(refused.has_value(), "too large a payload");

@@ -31,12 +31,12 @@ void same_bits_as_at_once(Trial& trial) {
         action.parts.clear();
         action.buckets.clear();
     }
-    const History& one = trial(at_once);
-    const History& two = trial(in_parts);
+    const RunRecording& one = trial(at_once);
+    const RunRecording& two = trial(in_parts);
     bool waits = false;
     for (std::size_t action = 0; action < one.after.size(); ++action)
         for (std::size_t rank = 0; rank < one.after[action].views.size(); ++rank) {
-            const View& expected = one.after[action].views[rank];
+            const ObservedState& expected = one.after[action].views[rank];
             trial.same_view(static_cast<Index>(action) + 1, static_cast<int>(rank), expected,
                             two.after[action].views[rank]);
             waits = waits || std::ranges::any_of(expected.residual, [](float e) { return e != 0.0F; });
@@ -58,7 +58,7 @@ void every_part_counts(Trial& trial) {
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
     // The perturbation does not affect the last step's mask.
-    const View with = trial(scenario).after.back().views.front();
+    const ObservedState with = trial(scenario).after.back().views.front();
     std::vector<Index> mask;
     for (Index index = 0; index < run.size(); ++index)
         if (selected(with.mask, index))
@@ -73,8 +73,8 @@ void every_part_counts(Trial& trial) {
     Action& last = scenario.actions.back();
     last.parts[part][rank][chosen] += static_cast<float>(run.workers);
     last.gradients[rank][chosen] += static_cast<float>(run.workers);
-    const History& disturbed = trial(scenario);
-    View expected = with;
+    const RunRecording& disturbed = trial(scenario);
+    ObservedState expected = with;
     expected.moment[chosen] += static_cast<float>(1.0 - run.beta1);
     trial.same_bits(verify::scape::Phase::exchange,
                     "first_moment with part " + std::to_string(part + 1) + " of rank " +
@@ -144,14 +144,14 @@ Cut without_the_last(const Case& run, Cut cut) {
 
 /// Invalid buckets, made from valid ones of which at least two are not empty, and what is wrong with them.
 /// The cases of a single rank come last.
-std::pair<std::string, Miscut> spoilt(const Case& run, Cut cut) {
+std::pair<std::string, InvalidBuckets> spoilt(const Case& run, Cut cut) {
     constexpr Index of_all = 4;
     constexpr Index of_one = 5;
     const Index drawn = run.chosen_place / 5 % (run.workers > 1 ? of_all + of_one : of_all);
     const int rank = drawn < of_all ? -1 : run.chosen_rank % run.workers;
     const std::size_t first = cut.front().front();
     const auto of = [&](const char* what, Cut given) {
-        return std::pair(std::string(what), Miscut{rank, std::move(given)});
+        return std::pair(std::string(what), InvalidBuckets{rank, std::move(given)});
     };
     switch (drawn) {
     case 0:

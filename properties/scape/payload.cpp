@@ -52,8 +52,8 @@ int owner_of(const problem::Problem& problem, Index index) {
 void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
     classify(trial);
     const Case& run = trial.run();
-    const History& history = trial(scenario);
-    const Ran& ran = trial.runs().back();
+    const RunRecording& history = trial(scenario);
+    const RecordedRun& ran = trial.runs().back();
     bool anything = false;
     bool saturates = false;
     bool owners_lose = false;

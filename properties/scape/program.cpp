@@ -58,8 +58,8 @@ Json json_of(const Setup& setup) {
 class ProgramRun {
   public:
     /// `ended`: if given, receives by rank why it does not begin, or nothing.
-    ProgramRun(Programs& programs, const Shows& shows, Setup setup, const std::optional<Odd>& odd = {},
-               std::vector<std::string>* ended = nullptr)
+    ProgramRun(Programs& programs, const VisibleState& shows, Setup setup,
+               const std::optional<DissentingRank>& odd = {}, std::vector<std::string>* ended = nullptr)
         : session_(programs, setup.problem.workers), shows_(shows), setup_(std::move(setup)) {
         begin_case(odd, ended);
     }
@@ -73,26 +73,27 @@ class ProgramRun {
     std::vector<Outcome> undo(const Action& action, const fs::path& folder);
     /// A step that is undone if all ranks accept the damaged checkpoint.
     std::vector<Outcome> damage(const Action& action, const fs::path& folder);
-    std::vector<View> views();
+    std::vector<ObservedState> views();
     std::vector<std::vector<std::uint8_t>> coming();
 
     [[nodiscard]] std::size_t workers() const { return static_cast<std::size_t>(session_.workers()); }
 
   private:
     [[nodiscard]] std::size_t size() const { return setup_.parameters.size(); }
-    void begin_case(const std::optional<Odd>& odd = {}, std::vector<std::string>* ended = nullptr);
+    void begin_case(const std::optional<DissentingRank>& odd = {},
+                    std::vector<std::string>* ended = nullptr);
     [[nodiscard]] std::vector<std::uint8_t> mask(int rank, const char* what) {
         return session_.take<std::uint8_t>(rank, what, (size() + 7) / 8);
     }
     Outcome outcome(int rank, const Action& action, const Json& answer);
 
     gate::ProgramCase session_;
-    Shows shows_;
+    VisibleState shows_;
     Setup setup_;
     Index taken_ = 0; ///< steps
 };
 
-void ProgramRun::begin_case(const std::optional<Odd>& odd, std::vector<std::string>* ended) {
+void ProgramRun::begin_case(const std::optional<DissentingRank>& odd, std::vector<std::string>* ended) {
     const auto message = [&](int rank) {
         const Setup& given = odd && odd->rank == rank ? odd->setup : setup_;
         Json of_rank = json_of(given);
@@ -201,16 +202,16 @@ std::vector<Outcome> ProgramRun::damage(const Action& action, const fs::path& fo
     return outcomes;
 }
 
-std::vector<View> ProgramRun::views() {
+std::vector<ObservedState> ProgramRun::views() {
     std::vector<std::string> what{"parameters"};
     for (const auto& [shown, name] :
          {std::pair{shows_.moment, "moment"}, {shows_.residual, "residual"}, {shows_.mask, "mask"}})
         if (shown)
             what.emplace_back(name);
-    std::vector<View> views;
+    std::vector<ObservedState> views;
     for (const Json& answer : session_.view(what)) {
         const int rank = static_cast<int>(views.size());
-        View& view = views.emplace_back();
+        ObservedState& view = views.emplace_back();
         view.step = session_.number(rank, answer, "step", "showed itself", ": the steps taken");
         view.parameters = session_.take<float>(rank, "parameters", size());
         if (shows_.moment)
@@ -239,7 +240,7 @@ class TrainedProgram final : public Lockstep {
     /// `folder`: for a restart, if one is available.
     TrainedProgram(Programs& programs, const Setup& setup, std::optional<fs::path> folder)
         : run_(programs, {false, false, false, false}, setup), setup_(setup), folder_(std::move(folder)) {}
-    std::vector<View> views() override { return run_.views(); }
+    std::vector<ObservedState> views() override { return run_.views(); }
     std::vector<Outcome> step(const Action& action) override { return run_.step(action); }
     void restart() override {
         if (!folder_)
@@ -262,11 +263,11 @@ class ProgramRanks final : public gate::ProgramImplementation<Implementation> {
     ProgramRanks(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
         : ProgramImplementation(settings, group, programs_of_scape()) {}
 
-    bool compares_starts() const override { return !hello().left_out.contains("starts"); }
-    Shows shows() const override { return shows_of(hello()); }
+    bool compares_starts() const override { return !hello().unsupported.contains("starts"); }
+    VisibleState shows() const override { return shows_of(hello()); }
 
-    History run(const Scenario& scenario) const override {
-        History history;
+    RunRecording run(const Scenario& scenario) const override {
+        RunRecording history;
         try {
             run_through(scenario, history);
         } catch (const std::exception& error) {
@@ -275,20 +276,20 @@ class ProgramRanks final : public gate::ProgramImplementation<Implementation> {
         return history;
     }
 
-    void train(const Setup& setup, Live& live) const override {
+    void train(const Setup& setup, GradientSource& live) const override {
         std::optional<fs::path> folder;
-        if (!left_out().contains("restart"))
+        if (!unsupported().contains("restart"))
             folder = gate::empty_folder(group(), "restart");
         TrainedProgram ranks(programs(), setup, folder);
         train_in_lockstep(setup, live, ranks);
     }
 
   private:
-    void run_through(const Scenario& scenario, History& history) const {
+    void run_through(const Scenario& scenario, RunRecording& history) const {
         ProgramRun run(programs(), shows(), scenario.setup, scenario.odd, &history.ended);
         bool halted = false;
         for (const Action& action : scenario.actions) {
-            Snapshot snapshot;
+            ActionRecording snapshot;
             if (action.kind == Action::Kind::step)
                 snapshot.outcomes = run.step(action);
             if (action.kind == Action::Kind::undo)

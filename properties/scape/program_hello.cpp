@@ -28,7 +28,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> later_settin
     {"damage", {"restart.damage"}},
     {"starts", {}}};
 
-void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
+void leave_out_what_is_not_known(const Json& answer, gate::Unsupported& unsupported) {
     const Json known = answer.value("knows", Json::array());
     if (!known.is_array())
         throw Error("\"knows\" must be a list of texts");
@@ -39,9 +39,9 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
     for (const auto& [setting, properties] : later_settings) {
         if (std::ranges::find(known, Json(setting)) != known.end())
             continue;
-        left_out.emplace(setting, "the program does not say that it knows '" + setting + "'");
+        unsupported.emplace(setting, "the program does not say that it knows '" + setting + "'");
         for (const std::string& property : properties)
-            left_out.emplace(property, left_out.at(setting));
+            unsupported.emplace(property, unsupported.at(setting));
     }
 }
 
@@ -72,7 +72,7 @@ void leave_out_what_is_not_shown(gate::ProgramHello& hello) {
             if ((needs_all || known->first.contains(view)) && !hello.shows.contains(view))
                 lacks += (lacks.empty() ? "" : ", ") + view;
         if (!lacks.empty())
-            hello.left_out.emplace(property.name, "the program does not show " + lacks);
+            hello.unsupported.emplace(property.name, "the program does not show " + lacks);
     }
 }
 
@@ -81,14 +81,14 @@ void leave_out_what_is_not_shown(gate::ProgramHello& hello) {
 gate::ProgramSystem programs_of_scape() {
     return {"scape", 1, program_views, gate::names_of(all_properties()),
             [](const Json& answer, gate::ProgramHello& hello) {
-                leave_out_what_is_not_known(answer, hello.left_out);
+                leave_out_what_is_not_known(answer, hello.unsupported);
                 for (const char* property : {"payload.overflow", "starts.states"})
-                    hello.left_out.emplace(property, "a program begins where a run does");
+                    hello.unsupported.emplace(property, "a program begins where a run does");
                 leave_out_what_is_not_shown(hello);
             }};
 }
 
-Shows shows_of(const gate::ProgramHello& hello) {
+VisibleState shows_of(const gate::ProgramHello& hello) {
     const auto shows = [&hello](const char* view) { return hello.shows.contains(view); };
     return {shows("moment"), shows("residual"), shows("mask"), shows("next_mask")};
 }

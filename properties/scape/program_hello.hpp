@@ -7,6 +7,6 @@
 namespace truestep::properties::scape {
 
 [[nodiscard]] gate::ProgramSystem programs_of_scape();
-[[nodiscard]] Shows shows_of(const gate::ProgramHello& hello);
+[[nodiscard]] VisibleState shows_of(const gate::ProgramHello& hello);
 
 } // namespace truestep::properties::scape

@@ -12,7 +12,7 @@ namespace truestep::properties::scape {
 /// The recording of one rank: a View and an Outcome for each action that it completed, the coming mask, and
 /// how it ended.
 struct RankRecord {
-    std::vector<View> views;
+    std::vector<ObservedState> views;
     std::vector<Outcome> outcomes;
     std::vector<std::uint8_t> coming;
     std::string ended;       ///< the error, if one ended it

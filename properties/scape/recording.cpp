@@ -15,7 +15,7 @@ namespace {
 /// The actions that are steps which all ranks completed, up to the first restart or damage. After a halt or
 /// a restore ranks show no mask, so the last step before it, whose coming mask is not available, is left
 /// out, too.
-std::vector<std::size_t> steps_of(const Ran& ran) {
+std::vector<std::size_t> steps_of(const RecordedRun& ran) {
     std::vector<std::size_t> steps;
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
     for (std::size_t action = 0; action < ran.history.after.size(); ++action) {
@@ -34,19 +34,19 @@ std::vector<std::size_t> steps_of(const Ran& ran) {
     return steps;
 }
 
-bool taken(const Ran& ran, std::size_t action) {
+bool taken(const RecordedRun& ran, std::size_t action) {
     return ran.history.after[action].outcomes.front().kind == Outcome::Kind::taken;
 }
 
 /// The masks that steps made, by step and rank. The next taken step shows it, or the end as the coming one;
 /// a rank that shows none has no bits.
-std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
+std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const RecordedRun& ran,
                                                                const std::vector<std::size_t>& steps) {
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
-    const auto seen_in = [](const std::vector<View>& views) {
+    const auto seen_in = [](const std::vector<ObservedState>& views) {
         std::vector<std::vector<std::uint8_t>> masks;
         masks.reserve(views.size());
-        for (const View& view : views)
+        for (const ObservedState& view : views)
             masks.push_back(view.mask);
         return masks;
     };
@@ -57,14 +57,14 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
                             std::ranges::none_of(ran.scenario.actions, [](const Action& action) {
                                 return action.kind == Action::Kind::restart;
                             });
-    std::size_t left_out = 0;
-    while (left_out < ran.history.after.size() &&
-           ran.scenario.actions[left_out].kind != Action::Kind::damage &&
-           ran.history.after[left_out].outcomes.front().kind != Outcome::Kind::halted)
-        ++left_out;
-    if (left_out < ran.history.after.size()) {
+    std::size_t unsupported = 0;
+    while (unsupported < ran.history.after.size() &&
+           ran.scenario.actions[unsupported].kind != Action::Kind::damage &&
+           ran.history.after[unsupported].outcomes.front().kind != Outcome::Kind::halted)
+        ++unsupported;
+    if (unsupported < ran.history.after.size()) {
         // The step before the halt, which was left out, has used it.
-        std::size_t action = left_out;
+        std::size_t action = unsupported;
         while (ran.scenario.actions[--action].kind != Action::Kind::step || !taken(ran, action)) {
         }
         coming = seen_in(ran.history.after[action].views);
@@ -89,12 +89,12 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
 
 } // namespace
 
-bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source) {
+bool save_trace(const std::filesystem::path& path, const RecordedRun& ran, const std::string& source) {
     const auto steps = steps_of(ran);
     // A trace begins at the start of a run.
     if (steps.empty() || ran.scenario.setup.parameters.empty() || ran.scenario.setup.begun)
         return false;
-    const View& seen = ran.history.after[steps.front()].views.front();
+    const ObservedState& seen = ran.history.after[steps.front()].views.front();
     if (seen.moment.empty() || seen.residual.empty() || seen.mask.empty())
         return false; // not everything is shown
     const problem::Problem& problem = ran.scenario.setup.problem;
@@ -108,19 +108,19 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     const auto next = next_masks(ran, steps);
     verify::scape::TraceWriter writer(path, head, false, trace::Replicas::copies);
     for (std::size_t step = 0; step < steps.size(); ++step) {
-        const Snapshot& snapshot = ran.history.after[steps[step]];
+        const ActionRecording& snapshot = ran.history.after[steps[step]];
         reference::PerRank<float> gradients;
         for (const auto& gradient : ran.scenario.actions[steps[step]].gradients)
             gradients.push_back(to_vector(gradient));
         std::vector<verify::scape::Replica> own;
         for (std::size_t rank = 0; rank < snapshot.views.size(); ++rank) {
-            const View& view = snapshot.views[rank];
+            const ObservedState& view = snapshot.views[rank];
             own.push_back({taken(ran, steps[step]) ? view.mask : next[step][rank], next[step][rank],
                            to_vector(view.moment), to_vector(view.parameters)});
         }
         verify::scape::StepResults<float> results;
         if (problem.algorithm == problem::Algorithm::scape)
-            for (const View& view : snapshot.views)
+            for (const ObservedState& view : snapshot.views)
                 results.residual.push_back(to_vector(view.residual));
         writer.write_step(gradients, results, own);
     }

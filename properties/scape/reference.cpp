@@ -28,7 +28,7 @@ std::string process_name() {
 
 /// Compares how each action ended. This needs no bound: in no case does rounding decide between a number
 /// and an infinity.
-void ended_alike(Trial& trial, const History& expected, const History& actual) {
+void ended_alike(Trial& trial, const RunRecording& expected, const RunRecording& actual) {
     for (std::size_t action = 0; action < expected.after.size(); ++action)
         for (std::size_t rank = 0; rank < expected.after[action].outcomes.size(); ++rank) {
             const Outcome& should = expected.after[action].outcomes[rank];
@@ -41,13 +41,13 @@ void ended_alike(Trial& trial, const History& expected, const History& actual) {
         }
 }
 
-bool has_halted(const History& history) {
-    return std::ranges::any_of(history.after, [](const Snapshot& snapshot) {
+bool has_halted(const RunRecording& history) {
+    return std::ranges::any_of(history.after, [](const ActionRecording& snapshot) {
         return snapshot.outcomes.front().kind == Outcome::Kind::halted;
     });
 }
 
-void within_the_bound(Trial& trial, const Ran& ran) {
+void within_the_bound(Trial& trial, const RecordedRun& ran) {
     // The checker of traces computes the bounds. Each process has its own file.
     static const std::shared_ptr<const Group> here = make_thread_group(std::chrono::seconds(60));
     const std::filesystem::path path =
@@ -59,7 +59,7 @@ void within_the_bound(Trial& trial, const Ran& ran) {
     }
     verify::VerifyOptions options;
     // The bound of a free run grows with every step until it proves nothing; that of one step does not.
-    options.from = verify::From::recorded;
+    options.from = verify::ReferenceStart::recorded;
     options.level = verify::Level::rel();
     const auto verdict = verify::scape::verify_trace(path, options);
     const verify::Row all = verify::total(verdict.rows);
@@ -78,8 +78,8 @@ void equals_the_reference(Trial& trial) {
     classify_world(trial);
     const Scenario scenario = trial.steps();
     const bool exact = trial.implementation().level() == verify::LevelKind::exact;
-    const History& actual = trial.tolerant(scenario);
-    const History expected = reference_implementation()->run(scenario);
+    const RunRecording& actual = trial.tolerant(scenario);
+    const RunRecording expected = reference_implementation()->run(scenario);
     if (exact) {
         same_history(trial, scenario, expected, actual);
     } else {
@@ -145,8 +145,8 @@ std::vector<Case> beyond_every_block() {
     return all;
 }
 
-/// As large as real shares, for implementations that take so many (Ranked::most_parameters): with ties
-/// across the edges of all shares, and a norm of 25 blocks.
+/// As large as real shares, for implementations that take so many (ImplementationSpec::most_parameters):
+/// with ties across the edges of all shares, and a norm of 25 blocks.
 std::vector<Case> as_large_as_shares() {
     Case run;
     run.tensors = {{"a", 700'001, false}, {"b", 9, true}, {"c", 299'990, false}};
@@ -227,7 +227,7 @@ std::vector<Case> clipped_at_the_norm() {
     const problem::Problem problem = problem_of(run);
     const Setup setup{problem, problem::ranges(problem.layout, run.workers, run.partition),
                       schedule_of(run), parameters_of(run)};
-    const History history = reference_implementation()->run({setup, {step_with(run, run.workers, 1)}});
+    const RunRecording history = reference_implementation()->run({setup, {step_with(run, run.workers, 1)}});
     const double norm = history.after.front().views.front().told.value().gradient_norm;
     std::vector<Case> all;
     for (const double clip_norm :

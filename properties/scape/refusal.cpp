@@ -24,12 +24,12 @@ void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Ac
     trial.classify(refused > 1, "not in the first step");
     Scenario with_a_bad_one = good;
     with_a_bad_one.actions.insert(with_a_bad_one.actions.begin() + (refused - 1), std::move(bad));
-    const History& undisturbed = trial(good);
-    const History& history = trial.tolerant(with_a_bad_one);
+    const RunRecording& undisturbed = trial(good);
+    const RunRecording& history = trial.tolerant(with_a_bad_one);
     for (std::size_t action = 0; action < history.after.size(); ++action)
         for (int of = 0; of < trial.run().workers; ++of) {
             const Outcome& outcome = history.after[action].outcomes[static_cast<std::size_t>(of)];
-            const View& view = history.after[action].views[static_cast<std::size_t>(of)];
+            const ObservedState& view = history.after[action].views[static_cast<std::size_t>(of)];
             const auto step = static_cast<Index>(action) + 1;
             const std::string who =
                 "action " + std::to_string(step) + ", rank " + std::to_string(of) + ": ";

@@ -50,8 +50,8 @@ void as_many_workers(Trial& trial) {
     through.setup.problem = problem_of(settled);
     Scenario stopped = through;
     stopped.actions.insert(stopped.actions.begin() + stop, restart_with(settled, run.workers, false));
-    const History& one = trial(through);
-    const History& two = trial(stopped);
+    const RunRecording& one = trial(through);
+    const RunRecording& two = trial(stopped);
     for (std::size_t action = 0; action < two.after.size(); ++action) {
         if (static_cast<Index>(action) == stop)
             continue;
@@ -76,15 +76,15 @@ void other_workers(Trial& trial) {
     const std::size_t restart = scenario.actions.size();
     scenario.actions.push_back(restart_with(run, workers, run.chosen_place % 2 == 1));
     scenario.actions.push_back(step_with(run, workers, run.steps + 1));
-    const History& history = trial(scenario);
-    const Snapshot& was = history.after[restart - 1];
-    const Snapshot& is = history.after[restart];
+    const RunRecording& history = trial(scenario);
+    const ActionRecording& was = history.after[restart - 1];
+    const ActionRecording& is = history.after[restart];
     trial.expect(is.views.size() == static_cast<std::size_t>(workers),
                  "there are " + std::to_string(is.views.size()) + " ranks after the restart");
     bool anything = false;
     trial.looks_at(restart);
     for (std::size_t rank = 0; rank < is.views.size(); ++rank) {
-        View expected = was.views.front();
+        ObservedState expected = was.views.front();
         expected.residual = is.views[rank].residual;
         trial.same_view(run.steps, static_cast<int>(rank), expected, is.views[rank], false);
     }
@@ -143,12 +143,12 @@ void split_otherwise(Trial& trial) {
     classify(trial);
     trial.classify(has_the_kernels(trial.implementation().variants()), "all kernels of the machine");
     const Scenario scenario = trial.steps();
-    const History& one = trial(scenario);
+    const RunRecording& one = trial(scenario);
     const auto variants = trial.implementation().variants();
     for (std::size_t variant = 0; variant < variants.size(); ++variant) {
         Scenario again = scenario;
         again.setup.variant = variant;
-        const History& two = trial(again);
+        const RunRecording& two = trial(again);
         for (std::size_t step = 0; step < one.after.size(); ++step)
             for (std::size_t rank = 0; rank < one.after[step].views.size(); ++rank)
                 trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank),

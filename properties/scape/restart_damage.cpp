@@ -10,14 +10,14 @@ namespace truestep::properties::scape {
 namespace {
 
 /// The state that a rank has to show after each action, for one outcome of the damaging action.
-class Expected {
+class ExpectedStates {
   public:
     /// `good`: the run without damage, all steps taken. `never`: the run without that action's step, too,
     /// if the checkpoint was restored, since that undoes the step.
-    Expected(const Ran& good, const History* never, std::size_t damaged)
+    ExpectedStates(const RecordedRun& good, const RunRecording* never, std::size_t damaged)
         : good_(good), never_(never), damaged_(damaged) {}
 
-    [[nodiscard]] const View& after(std::size_t action, int rank) const {
+    [[nodiscard]] const ObservedState& after(std::size_t action, int rank) const {
         const auto at = static_cast<std::size_t>(rank);
         if (never_ == nullptr || action < damaged_)
             return good_.history.after[action].views[at];
@@ -28,12 +28,13 @@ class Expected {
     }
 
   private:
-    const Ran& good_;
-    const History* never_;
+    const RecordedRun& good_;
+    const RunRecording* never_;
     std::size_t damaged_;
 };
 
-void expect_goes_on(Trial& trial, const Expected& expected, const History& history, std::size_t damaged) {
+void expect_goes_on(Trial& trial, const ExpectedStates& expected, const RunRecording& history,
+                    std::size_t damaged) {
     const auto step = [](std::size_t action) { return static_cast<Index>(action) + 1; };
     for (std::size_t action = 0; action < history.after.size(); ++action) {
         trial.looks_at(action);
@@ -83,13 +84,13 @@ void refused_or_harmless(Trial& trial) {
     scenario.actions[damaged].kind = Action::Kind::damage;
     scenario.actions[damaged].damage = run.damage;
     static_cast<void>(trial(good));
-    const Ran& undisturbed = trial.runs().back();
-    const History* history = &trial.tolerant(scenario);
+    const RecordedRun& undisturbed = trial.runs().back();
+    const RunRecording* history = &trial.tolerant(scenario);
     const Outcome outcome = history->after[damaged].outcomes.front();
     if (outcome.damaged.empty())
         return trial.says_nothing("it leaves no file in the folder that it saves to");
 
-    const History* never = nullptr;
+    const RunRecording* never = nullptr;
     const bool refused = outcome.kind == Outcome::Kind::refused;
     if (!refused) {
         Scenario without = good;
@@ -98,7 +99,7 @@ void refused_or_harmless(Trial& trial) {
         history = &trial.tolerant(scenario); // once more, since the last run is reported
     }
     try {
-        expect_goes_on(trial, Expected(undisturbed, never, damaged), *history, damaged);
+        expect_goes_on(trial, ExpectedStates(undisturbed, never, damaged), *history, damaged);
     } catch (const Violation& violation) {
         throw also(outcome.damaged +
                        (refused ? ": the checkpoint was refused, and the run does not go on as it was: "

@@ -35,7 +35,7 @@ Word word_of(const Say& say) {
 
 } // namespace
 
-Outcome restored_from_damaged(Candidate& candidate, const std::filesystem::path& folder,
+Outcome restored_from_damaged(RankUnderTest& candidate, const std::filesystem::path& folder,
                               const Damage& damage, distributed::Communicator& ranks) {
     using distributed::gather_records;
     static_cast<void>(gather_records(ranks, char{})); // all have saved

@@ -17,32 +17,32 @@ namespace truestep::properties::scape {
 
 namespace {
 
-class Tampered final : public Implementation {
+class ChangedImplementation final : public Implementation {
   public:
-    Tampered(verify::LevelKind level, std::function<void(History&)> change)
+    ChangedImplementation(verify::LevelKind level, std::function<void(RunRecording&)> change)
         : level_(level), change_(std::move(change)) {}
 
     std::string name() const override { return "tampered"; }
     std::string communicator() const override { return "-"; }
     verify::LevelKind level() const override { return level_; }
     bool takes(int workers) const override { return workers >= 1; }
-    History run(const Scenario& scenario) const override {
-        History history = reference_implementation()->run(scenario);
+    RunRecording run(const Scenario& scenario) const override {
+        RunRecording history = reference_implementation()->run(scenario);
         change_(history);
         return history;
     }
 
   private:
     verify::LevelKind level_;
-    std::function<void(History&)> change_;
+    std::function<void(RunRecording&)> change_;
 };
 
 struct Change {
     std::string what;
-    std::function<void(History&)> make;
+    std::function<void(RunRecording&)> make;
 };
 
-View& last_view(History& history) {
+ObservedState& last_view(RunRecording& history) {
     return history.after.back().views.back();
 }
 
@@ -55,7 +55,7 @@ void turn_a_zero(std::vector<float>& values) {
     *std::ranges::find(values, 0.0F) = -0.0F;
 }
 
-Told& told_of(History& history) {
+StepReport& told_of(RunRecording& history) {
     return *last_view(history).told;
 }
 
@@ -63,31 +63,32 @@ std::vector<Change> changes(Index size) {
     // The mask's bits beyond the last coordinate must be 0, and are compared, too.
     const auto last_coordinate = static_cast<std::uint8_t>(1U << static_cast<unsigned>((size - 1) % 8));
     return {
-        {"parameters", [](History& ran) { flip_last_bit(last_view(ran).parameters); }},
-        {"moment", [](History& ran) { flip_last_bit(last_view(ran).moment); }},
-        {"residual", [](History& ran) { flip_last_bit(last_view(ran).residual); }},
-        {"the sign of a moment's zero", [](History& ran) { turn_a_zero(last_view(ran).moment); }},
-        {"the sign of a residual's zero", [](History& ran) { turn_a_zero(last_view(ran).residual); }},
-        {"mask", [=](History& ran) { last_view(ran).mask.back() ^= last_coordinate; }},
-        {"mask beyond the model", [](History& ran) { last_view(ran).mask.back() ^= 0x80U; }},
-        {"coming mask", [=](History& ran) { ran.coming.back().back() ^= last_coordinate; }},
-        {"count of steps", [](History& ran) { ++last_view(ran).step; }},
-        {"outcome", [](History& ran) { ran.after.back().outcomes.back().kind = Outcome::Kind::refused; }},
-        {"an action that is missing", [](History& ran) { ran.after.pop_back(); }},
-        {"step told", [](History& ran) { ++told_of(ran).step; }},
-        {"selected told", [](History& ran) { ++told_of(ran).selected; }},
-        {"kept told", [](History& ran) { ++told_of(ran).kept; }},
+        {"parameters", [](RunRecording& ran) { flip_last_bit(last_view(ran).parameters); }},
+        {"moment", [](RunRecording& ran) { flip_last_bit(last_view(ran).moment); }},
+        {"residual", [](RunRecording& ran) { flip_last_bit(last_view(ran).residual); }},
+        {"the sign of a moment's zero", [](RunRecording& ran) { turn_a_zero(last_view(ran).moment); }},
+        {"the sign of a residual's zero", [](RunRecording& ran) { turn_a_zero(last_view(ran).residual); }},
+        {"mask", [=](RunRecording& ran) { last_view(ran).mask.back() ^= last_coordinate; }},
+        {"mask beyond the model", [](RunRecording& ran) { last_view(ran).mask.back() ^= 0x80U; }},
+        {"coming mask", [=](RunRecording& ran) { ran.coming.back().back() ^= last_coordinate; }},
+        {"count of steps", [](RunRecording& ran) { ++last_view(ran).step; }},
+        {"outcome",
+         [](RunRecording& ran) { ran.after.back().outcomes.back().kind = Outcome::Kind::refused; }},
+        {"an action that is missing", [](RunRecording& ran) { ran.after.pop_back(); }},
+        {"step told", [](RunRecording& ran) { ++told_of(ran).step; }},
+        {"selected told", [](RunRecording& ran) { ++told_of(ran).selected; }},
+        {"kept told", [](RunRecording& ran) { ++told_of(ran).kept; }},
         {"norm told",
-         [](History& ran) {
+         [](RunRecording& ran) {
              double& norm = told_of(ran).gradient_norm;
              norm = std::bit_cast<double>(std::bit_cast<std::uint64_t>(norm) ^ 1U);
          }},
         {"clip factor told",
-         [](History& ran) {
+         [](RunRecording& ran) {
              float& factor = told_of(ran).clip_factor;
              factor = std::bit_cast<float>(std::bit_cast<std::uint32_t>(factor) ^ 1U);
          }},
-        {"bytes told", [](History& ran) { ++told_of(ran).sent.back(); }},
+        {"bytes told", [](RunRecording& ran) { ++told_of(ran).sent.back(); }},
     };
 }
 
@@ -105,20 +106,23 @@ std::vector<std::string> what_the_gate_does_not_see() {
     run.steps = 3;
     const Property reference = reference_properties().front();
     std::vector<std::string> unseen;
-    const auto sees = [&](LevelKind level, const std::function<void(History&)>& change) {
-        const auto finding = judged(Tampered(level, change), reference, run).finding;
+    const auto sees = [&](LevelKind level, const std::function<void(RunRecording&)>& change) {
+        const auto finding = judged(ChangedImplementation(level, change), reference, run).finding;
         return finding != nullptr && !finding->message().starts_with(gate::could_not_judge);
     };
     for (const LevelKind level : {LevelKind::exact, LevelKind::rel})
-        if (const auto finding = judged(Tampered(level, [](History&) {}), reference, run).finding)
+        if (const auto finding =
+                judged(ChangedImplementation(level, [](RunRecording&) {}), reference, run).finding)
             unseen.push_back("that the reference is the reference: " + finding->message());
     for (const Change& change : changes(run.size()))
         if (!sees(LevelKind::exact, change.make))
             unseen.push_back(change.what);
     // Within a bound one bit does not matter, and a hundredth is too much.
-    using Values = std::vector<float> View::*;
-    for (const Values values : {&View::parameters, &View::moment, &View::residual})
-        if (!sees(LevelKind::rel, [values](History& ran) { (last_view(ran).*values).back() += 0.01F; }))
+    using Values = std::vector<float> ObservedState::*;
+    for (const Values values :
+         {&ObservedState::parameters, &ObservedState::moment, &ObservedState::residual})
+        if (!sees(LevelKind::rel,
+                  [values](RunRecording& ran) { (last_view(ran).*values).back() += 0.01F; }))
             unseen.emplace_back("a value beyond its bound");
     return unseen;
 }

@@ -26,7 +26,7 @@ std::vector<std::uint8_t> bytes_of(const Mask& mask) {
     return bytes;
 }
 
-Told told_of(const distributed::scape::Statistics& statistics) {
+StepReport told_of(const distributed::scape::Statistics& statistics) {
     return {statistics.step,          statistics.selected,    statistics.kept,
             statistics.gradient_norm, statistics.clip_factor, statistics.sent};
 }
@@ -35,7 +35,7 @@ std::vector<float> copy_of(std::span<const float> values) {
     return {values.begin(), values.end()};
 }
 
-class ScapeCandidate : public Candidate {
+class ScapeCandidate : public RankUnderTest {
   public:
     ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::scape::Backend> backend,
                    Reduction reduction, Communicator& communicator)
@@ -49,7 +49,7 @@ class ScapeCandidate : public Candidate {
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
         optimizer_.bucket(tensors, gradient);
     }
-    View view() override {
+    ObservedState view() override {
         return {optimizer_.steps(),          copy_of(optimizer_.parameters()),
                 optimizer_.moment(),         copy_of(optimizer_.residual()),
                 bytes_of(optimizer_.mask()), told_of(optimizer_.statistics())};
@@ -64,7 +64,7 @@ class ScapeCandidate : public Candidate {
             throw Error(folder.string() + " holds no checkpoint");
         distributed::scape::restore_checkpoint(optimizer_, communicator_, *latest);
     }
-    void begin_at(const Begun& begun) override {
+    void begin_at(const InitialState& begun) override {
         distributed::scape::RankState state = optimizer_.state();
         state.step = begun.step;
         state.residual = begun.residual[static_cast<std::size_t>(communicator_.rank())];
@@ -96,7 +96,7 @@ class UsingUpCandidate final : public ScapeCandidate {
     }
 };
 
-class AdamSCandidate final : public Candidate {
+class AdamSCandidate final : public RankUnderTest {
   public:
     AdamSCandidate(const Setup& setup, Communicator& communicator)
         : ranges_(setup.ranges), size_(setup.parameters.size()), communicator_(communicator),
@@ -106,7 +106,7 @@ class AdamSCandidate final : public Candidate {
         optimizer_.step(gradient, learning_rate);
     }
     /// The moment is gathered from the shards.
-    View view() override {
+    ObservedState view() override {
         std::vector<std::size_t> sizes;
         for (const problem::Range& range : ranges_)
             sizes.push_back(static_cast<std::size_t>(range.size()) * sizeof(float));
@@ -169,7 +169,7 @@ std::vector<std::string> names(const std::vector<HostVariant>& variants) {
 }
 
 template <class Kind>
-MakeCandidate host_maker(Reduction reduction) {
+MakeRank host_maker(Reduction reduction) {
     return [reduction](const Setup& setup, Communicator& communicator) {
         const HostVariant& variant = host_variants().at(setup.variant);
         if (distributed::host::variant() != variant.kernels)
@@ -182,10 +182,10 @@ MakeCandidate host_maker(Reduction reduction) {
 
 } // namespace
 
-std::unique_ptr<Candidate> truestep_candidate(const Setup& setup,
-                                              std::unique_ptr<distributed::scape::Backend> backend,
-                                              distributed::scape::Reduction reduction,
-                                              distributed::Communicator& communicator) {
+std::unique_ptr<RankUnderTest> truestep_candidate(const Setup& setup,
+                                                  std::unique_ptr<distributed::scape::Backend> backend,
+                                                  distributed::scape::Reduction reduction,
+                                                  distributed::Communicator& communicator) {
     return std::make_unique<ScapeCandidate>(setup, std::move(backend), reduction, communicator);
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/room.hpp>
+#include <truestep/problem/memory_limits.hpp>
 #include <truestep/properties/scape/implementation.hpp>
 
 #include "case_words.hpp"
@@ -205,9 +205,9 @@ void check(const Case& run) {
 }
 
 /// Pins the other numbers of workers in a case, too.
-void give_workers(Case& run, const Case& drawn, const gate::Pins& pins) {
-    const auto found = pins.find("workers");
-    if (found == pins.end() || found->second.empty())
+void give_workers(Case& run, const Case& drawn, const gate::Overrides& overrides) {
+    const auto found = overrides.find("workers");
+    if (found == overrides.end() || found->second.empty())
         return;
     const auto given = [&](int workers) {
         return std::stoi(

@@ -102,7 +102,7 @@ constexpr std::size_t of_adams = 7; ///< how many of `ways()`, from the first on
 /// All ranks must end with an error before they have done anything.
 void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why) {
     const std::size_t ranks = scenario.setup.ranges.size();
-    const History& ran = trial.failing(std::move(scenario));
+    const RunRecording& ran = trial.failing(std::move(scenario));
     trial.expect(ran.after.empty(), why + ", and a step is taken");
     trial.expect(ran.ended.size() == ranks, why + ", and the run ended otherwise: " + ran.error);
     for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -162,7 +162,7 @@ void none_begins(Trial& trial) {
     const bool adams = trial.implementation().algorithm() == problem::Algorithm::adams;
     const auto drawn = static_cast<std::size_t>(run.chosen_place / 9) % (adams ? of_adams : ways().size());
     const bool shows =
-        ways()[drawn].shows(run) && !trial.implementation().left_out().contains(ways()[drawn].what);
+        ways()[drawn].shows(run) && !trial.implementation().unsupported().contains(ways()[drawn].what);
     const Way& way = shows ? ways()[drawn] : ways().front();
     trial.classify(true, "settings that differ");
     Case other = run;
@@ -174,8 +174,8 @@ void none_begins(Trial& trial) {
 }
 
 /// The state after a step from zeros, with all coordinates in the coming mask.
-Begun a_state(const Case& run) {
-    Begun begun;
+InitialState a_state(const Case& run) {
+    InitialState begun;
     begun.step = 1;
     begun.residual.assign(static_cast<std::size_t>(run.workers),
                           std::vector<float>(static_cast<std::size_t>(run.size()), 0.0F));
@@ -217,7 +217,7 @@ void none_goes_on(Trial& trial) {
 }
 
 std::string cannot_differ(const Implementation& implementation) {
-    if (!implementation.compares_starts() && !implementation.left_out().contains("starts"))
+    if (!implementation.compares_starts() && !implementation.unsupported().contains("starts"))
         return "it does not say that its ranks compare what each was given";
     return implementation.communicator() == "mpi" ? "its ranks are processes, which a failure ends" : "";
 }

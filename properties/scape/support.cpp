@@ -12,7 +12,7 @@
 
 namespace truestep::properties::scape {
 
-const View& before(const Ran& ran, std::size_t action, int rank) {
+const ObservedState& before(const RecordedRun& ran, std::size_t action, int rank) {
     return action == 0 ? ran.start : ran.history.after[action - 1].views[static_cast<std::size_t>(rank)];
 }
 
@@ -26,9 +26,9 @@ float local(const Case& run, float moment, float gradient, float residual) {
     return ((b1 * moment) + (a1 * gradient)) + residual;
 }
 
-float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index) {
+float local_of(const Case& run, const RecordedRun& ran, std::size_t step, int rank, Index index) {
     const auto at = static_cast<std::size_t>(index);
-    const View& was = before(ran, step, rank);
+    const ObservedState& was = before(ran, step, rank);
     return local(run, was.moment[at],
                  ran.scenario.actions[step].gradients[static_cast<std::size_t>(rank)][at],
                  was.residual[at]);
@@ -39,7 +39,7 @@ static int exponent_of(float c) {
     return static_cast<int>((bits_of(c) >> 23U) & 0xffU) - 127;
 }
 
-int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
+int greatest_exponent(const Case& run, const RecordedRun& ran, std::size_t step) {
     int greatest = no_exponent;
     for (Index index = 0; index < run.size(); ++index)
         if (selected(ran.history.after[step].views.front().mask, index))
@@ -48,7 +48,7 @@ int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
     return greatest;
 }
 
-int scale_of(const Case& run, const Ran& ran, std::size_t step) {
+int scale_of(const Case& run, const RecordedRun& ran, std::size_t step) {
     // The last earlier step with a nonzero exponent; the first step uses its own.
     for (std::size_t before = std::max<std::size_t>(step, 1); before-- > 0;)
         if (const int E = greatest_exponent(run, ran, before); E != no_exponent)

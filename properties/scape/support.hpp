@@ -31,18 +31,19 @@ namespace truestep::properties::scape {
 [[nodiscard]] std::vector<Property> reference_properties();
 
 /// A rank's view before an action: at first the initial parameters, and zeros.
-[[nodiscard]] const View& before(const Ran& ran, std::size_t action, int rank);
+[[nodiscard]] const ObservedState& before(const RecordedRun& ran, std::size_t action, int rank);
 
 [[nodiscard]] bool selected(const std::vector<std::uint8_t>& mask, Index index);
 
 /// Section 4.2 in the arithmetic of section 5.
 [[nodiscard]] float local(const Case& run, float moment, float gradient, float residual);
 /// c_r of a rank in a step, on its mask.
-[[nodiscard]] float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index);
+[[nodiscard]] float local_of(const Case& run, const RecordedRun& ran, std::size_t step, int rank,
+                             Index index);
 /// Section 21: the greatest exponent of any c_r on a step's mask, or none; and E of that step.
 constexpr int no_exponent = -127;
-[[nodiscard]] int greatest_exponent(const Case& run, const Ran& ran, std::size_t step);
-[[nodiscard]] int scale_of(const Case& run, const Ran& ran, std::size_t step);
+[[nodiscard]] int greatest_exponent(const Case& run, const RecordedRun& ran, std::size_t step);
+[[nodiscard]] int scale_of(const Case& run, const RecordedRun& ran, std::size_t step);
 
 [[nodiscard]] std::uint32_t bits_of(float value);
 
@@ -68,7 +69,8 @@ void demand_script(std::map<std::string, int>& demands);
 [[nodiscard]] Action step_with(const Case& run, int workers, Index t);
 
 /// Compares every bit that two runs of a scenario show.
-void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual);
+void same_history(Trial& trial, const Scenario& scenario, const RunRecording& expected,
+                  const RunRecording& actual);
 
 /// A value that a step has to refuse.
 [[nodiscard]] float unacceptable(std::uint8_t what);

@@ -34,8 +34,8 @@ void any_order_of_the_ranks(Trial& trial) {
     for (std::size_t step = 0; step < other.actions.size(); ++step)
         for (std::size_t rank = 0; rank < order.size(); ++rank)
             other.actions[step].gradients[rank] = scenario.actions[step].gradients[order[rank]];
-    const History& one = trial(scenario);
-    const History& two = trial(other);
+    const RunRecording& one = trial(scenario);
+    const RunRecording& two = trial(other);
     for (std::size_t step = 0; step < one.after.size(); ++step)
         for (std::size_t rank = 0; rank < order.size(); ++rank)
             trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank),
@@ -58,8 +58,8 @@ void a_power_of_two(Trial& trial) {
     for (Action& action : other.actions)
         for (auto& gradient : action.gradients)
             scaled(gradient, scale);
-    const History& one = trial(scenario);
-    const History& two = trial(other);
+    const RunRecording& one = trial(scenario);
+    const RunRecording& two = trial(other);
     // A scale of e5m2 that was made of zeros stays the same under any factor.
     const auto of_zeros = [&](std::size_t step) {
         return problem::format_of(run.payload) == problem::Payload::e5m2 &&
@@ -67,10 +67,10 @@ void a_power_of_two(Trial& trial) {
     };
     for (std::size_t step = 0; step < one.after.size() && (step == 0 || !of_zeros(step)); ++step)
         for (std::size_t rank = 0; rank < one.after[step].views.size(); ++rank) {
-            View expected = one.after[step].views[rank];
+            ObservedState expected = one.after[step].views[rank];
             scaled(expected.moment, scale);
             scaled(expected.residual, scale);
-            const View& got = two.after[step].views[rank];
+            const ObservedState& got = two.after[step].views[rank];
             expected.parameters = got.parameters; // epsilon and the decay do not scale
             trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank), expected, got);
         }

@@ -19,19 +19,19 @@ namespace truestep::properties::scape {
 
 namespace {
 
-using gate::LeftOut;
 using gate::Line;
-using gate::Pins;
+using gate::Overrides;
+using gate::Unsupported;
 
 /// Whether pins ask for another model than the one here.
-bool is_another_model(const Pins& pins) {
+bool is_another_model(const Overrides& overrides) {
     return std::ranges::any_of(std::array{"tensors", "steps", "data", "clip-norm"},
-                               [&pins](const char* option) { return pins.contains(option); });
+                               [&overrides](const char* option) { return overrides.contains(option); });
 }
 
 /// A model with some of everything, larger than drawn ones.
-std::vector<Line> standing(const Pins& pins) {
-    if (is_another_model(pins))
+std::vector<Line> standing(const Overrides& overrides) {
+    if (is_another_model(overrides))
         return {};
     Case run;
     run.tensors = {{"embed", 4500, false},
@@ -44,7 +44,7 @@ std::vector<Line> standing(const Pins& pins) {
     run.weight_decay = 0.1;
     run.data = problem::DataClass::normal;
     run.steps = 4;
-    run = spec().pinned(run, pins);
+    run = spec().pinned(run, overrides);
     run.other_workers = Case{}.other_workers; // no second run is made
     return {text(run)};
 }
@@ -53,8 +53,8 @@ const Implementation& ours(const gate::Implementation& implementation) {
     return dynamic_cast<const Implementation&>(implementation);
 }
 
-Line needed(const Property& property, const Line& line, const LeftOut& left_out) {
-    Case run = spec().without(parse_case(line), left_out);
+Line needed(const Property& property, const Line& line, const Unsupported& unsupported) {
+    Case run = spec().without(parse_case(line), unsupported);
     if (run.bucket_bytes == 0)
         run.cuts = CutRule::backward;
     // An empty script still gets one step.
@@ -77,17 +77,19 @@ gate::Property in_the_gates_terms(const Property& property) {
         [&property](const gate::Implementation& implementation) {
             return property.skipped(ours(implementation));
         },
-        [&property](const Line& line, const LeftOut& left_out) { return needed(property, line, left_out); },
-        [&property](const gate::Implementation& implementation, const Pins& pins) {
+        [&property](const Line& line, const Unsupported& unsupported) {
+            return needed(property, line, unsupported);
+        },
+        [&property](const gate::Implementation& implementation, const Overrides& overrides) {
             std::vector<Line> lines;
-            if (is_another_model(pins))
+            if (is_another_model(overrides))
                 return lines;
             // Many steps show nothing more on other ranks, and take seconds if each is sent to processes.
             constexpr Index many = 1000;
             for (const Case& run : property.also)
-                if ((run.steps <= many || !pins.contains("workers")) &&
+                if ((run.steps <= many || !overrides.contains("workers")) &&
                     run.size() <= ours(implementation).most_parameters())
-                    lines.push_back(text(spec().pinned(run, pins)));
+                    lines.push_back(text(spec().pinned(run, overrides)));
             return lines;
         }};
 }
@@ -109,19 +111,19 @@ gate::System system_of_properties() {
     return system;
 }
 
-gate::System system_with(std::vector<Ranked> candidates) {
+gate::System system_with(std::vector<ImplementationSpec> candidates) {
     gate::System system = system_of_properties();
     system.implementations = [candidates =
                                   std::move(candidates)](const std::shared_ptr<const Group>& group) {
         gate::Implementations all;
-        for (const Ranked& candidate : candidates)
+        for (const ImplementationSpec& candidate : candidates)
             all.push_back(on_ranks(candidate, group));
         return all;
     };
     return system;
 }
 
-int gate_main(int count, char** values, std::vector<Ranked> candidates) {
+int gate_main(int count, char** values, std::vector<ImplementationSpec> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 

@@ -69,7 +69,7 @@ Formula formula_of(const Case& run, const std::vector<std::uint64_t>& of_owners)
             run.owners_in_turn ? 4 * k : 0};
 }
 
-std::vector<std::uint64_t> selected_of_owners(const Scenario& scenario, const View& view) {
+std::vector<std::uint64_t> selected_of_owners(const Scenario& scenario, const ObservedState& view) {
     std::vector<std::uint64_t> counts;
     for (const problem::Range& range : scenario.setup.ranges) {
         counts.push_back(0);
@@ -83,7 +83,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
     classify(trial);
     classify_parts(trial);
     const Case& run = trial.run();
-    const History& history = trial(trial.steps());
+    const RunRecording& history = trial(trial.steps());
     const Scenario& scenario = trial.runs().back().scenario;
     const auto others = static_cast<std::uint64_t>(run.workers - 1);
     const auto segments = scenario.setup.problem.segments.size();

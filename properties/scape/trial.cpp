@@ -30,18 +30,18 @@ Scenario Trial::steps(const Case& run, Index count) const {
     return scenario;
 }
 
-const History& Trial::failing(Scenario scenario) {
-    History history = implementation_.run(scenario);
+const RunRecording& Trial::failing(Scenario scenario) {
+    RunRecording history = implementation_.run(scenario);
     const std::vector<float>& parameters = scenario.setup.parameters;
-    View start{0, parameters, std::vector<float>(parameters.size(), 0.0F),
-               std::vector<float>(parameters.size(), 0.0F),
-               std::vector<std::uint8_t>((parameters.size() + 7) / 8, 0)};
+    ObservedState start{0, parameters, std::vector<float>(parameters.size(), 0.0F),
+                        std::vector<float>(parameters.size(), 0.0F),
+                        std::vector<std::uint8_t>((parameters.size() + 7) / 8, 0)};
     runs_.push_back({std::move(scenario), std::move(history), std::move(start)});
     return runs_.back().history;
 }
 
-const History& Trial::tolerant(Scenario scenario) {
-    const History& ran = failing(std::move(scenario));
+const RunRecording& Trial::tolerant(Scenario scenario) {
+    const RunRecording& ran = failing(std::move(scenario));
     if (!ran.error.empty())
         throw Violation("the run ended before its end: " + ran.error);
     if (ran.after.size() != runs_.back().scenario.actions.size())
@@ -52,18 +52,18 @@ const History& Trial::tolerant(Scenario scenario) {
 
 /// Section 4: w, m and S_t have the same bits on every rank. This is compared after every action of
 /// every run, for any property.
-void Trial::same_on_all_ranks(const History& ran) {
+void Trial::same_on_all_ranks(const RunRecording& ran) {
     for (std::size_t i = 0; i < ran.after.size(); ++i) {
-        const Snapshot& snapshot = ran.after[i];
+        const ActionRecording& snapshot = ran.after[i];
         const auto step = static_cast<Index>(i) + 1;
         // A halted step may be half done.
         if (snapshot.outcomes.empty() || snapshot.outcomes.front().kind == Outcome::Kind::halted)
             continue;
         const bool has_mask = snapshot.outcomes.front().kind == Outcome::Kind::taken &&
                               runs_.back().scenario.actions[i].kind == Action::Kind::step;
-        const View& first = snapshot.views.front();
+        const ObservedState& first = snapshot.views.front();
         for (std::size_t rank = 1; rank < snapshot.views.size(); ++rank) {
-            const View& other = snapshot.views[rank];
+            const ObservedState& other = snapshot.views[rank];
             const auto who = static_cast<int>(rank);
             const auto expect_same = [&](Phase phase, const std::string& result, const auto& one,
                                          const auto& two) {
@@ -83,8 +83,8 @@ void Trial::same_on_all_ranks(const History& ran) {
     }
 }
 
-const History& Trial::operator()(Scenario scenario) {
-    const History& ran = tolerant(std::move(scenario));
+const RunRecording& Trial::operator()(Scenario scenario) {
+    const RunRecording& ran = tolerant(std::move(scenario));
     for (std::size_t i = 0; i < ran.after.size(); ++i)
         for (std::size_t rank = 0; rank < ran.after[i].outcomes.size(); ++rank)
             if (const Outcome& outcome = ran.after[i].outcomes[rank]; outcome.kind != Outcome::Kind::taken)
@@ -138,11 +138,12 @@ void Trial::same_mask(const std::string& result, Index step, int rank,
     compared(verify::compare_masks(expected, actual, run_.size()), Phase::mask, result, step, rank);
 }
 
-void Trial::same_view(Index step, int rank, const View& expected, const View& actual, bool with_mask) {
+void Trial::same_view(Index step, int rank, const ObservedState& expected, const ObservedState& actual,
+                      bool with_mask) {
     expect(expected.step == actual.step, "rank " + std::to_string(rank) + " has taken " +
                                              std::to_string(actual.step) + " steps where it should be " +
                                              std::to_string(expected.step));
-    const Shows shown = implementation_.shows();
+    const VisibleState shown = implementation_.shows();
     if (with_mask && shown.mask)
         same_mask("mask", step, rank, expected.mask, actual.mask);
     if (shown.residual)

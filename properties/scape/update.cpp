@@ -18,11 +18,11 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
     // From zero, and with a power of two for lr, w shows u in every bit.
     Scenario scenario = trial.steps();
     scenario.setup.parameters.assign(scenario.setup.parameters.size(), 0.0F);
-    const History& history = trial(scenario);
+    const RunRecording& history = trial(scenario);
     bool late = false;
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const View& was = before(trial.runs().back(), step, 0);
-        const View& is = history.after[step].views.front();
+        const ObservedState& was = before(trial.runs().back(), step, 0);
+        const ObservedState& is = history.after[step].views.front();
         const double rate = learning_rate_of(run, static_cast<Index>(step) + 1);
         if (rate == 0.0)
             continue; // nothing moves
@@ -68,8 +68,8 @@ void without_gradients_only_decay(Trial& trial) {
     for (Action& action : scenario.actions)
         for (auto& gradient : action.gradients)
             gradient.assign(gradient.size(), 0.0F);
-    const History& history = trial(scenario);
-    View expected = before(trial.runs().back(), 0, 0);
+    const RunRecording& history = trial(scenario);
+    ObservedState expected = before(trial.runs().back(), 0, 0);
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const double rate = learning_rate_of(run, static_cast<Index>(step) + 1);
         const auto decay = static_cast<float>(1.0 - rate * run.weight_decay);
@@ -86,14 +86,14 @@ void without_gradients_only_decay(Trial& trial) {
 void clipping_scales_the_whole(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
-    const History& history = trial(trial.steps());
-    const Ran& ran = trial.runs().back();
+    const RunRecording& history = trial(trial.steps());
+    const RecordedRun& ran = trial.runs().back();
     const double b1 = run.beta1;
     const double a1 = 1.0 - run.beta1;
     bool clipped = false;
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const View& is = history.after[step].views.front();
-        const View& was = before(ran, step, 0);
+        const ObservedState& is = history.after[step].views.front();
+        const ObservedState& was = before(ran, step, 0);
         double squares = 0.0;
         std::vector<double> gradient(is.moment.size(), 0.0);
         std::vector<double> magnitude(is.moment.size(), 0.0);

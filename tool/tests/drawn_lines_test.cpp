@@ -49,7 +49,7 @@ std::string digests(const gate::System& system, const gate::Implementation& impl
             return true;
         };
         options.judge = [&](const gate::Implementation&, const gate::Property&, const gate::Line&) {
-            gate::Judged judged;
+            gate::CaseJudgement judged;
             if (fails)
                 judged.finding = std::make_shared<Says>();
             return judged;
@@ -94,15 +94,15 @@ TEST(Drawn, EachValueThatAUserGivesComes) {
         const auto implementations = system.implementations(gate::make_thread_group({}));
         for (const std::string& setting : system.settings) {
             std::set<std::string> given;
-            for (const gate::Pins& row : system.rows(*implementations.front(), {}))
+            for (const gate::Overrides& row : system.rows(*implementations.front(), {}))
                 given.insert(row.at(system.option_of(setting)).front());
-            const gate::Pins pins{{system.option_of(setting), {given.begin(), given.end()}}};
+            const gate::Overrides overrides{{system.option_of(setting), {given.begin(), given.end()}}};
             rc::Random random(1);
             std::set<std::string> come;
             for (int drawn = 0; drawn < lines_of_a_property; ++drawn) {
                 const auto cases = system.property(system.reference_property).cases();
                 const gate::Line line = cases(random.split(), rc::kNominalSize).value();
-                come.insert(value_in(system.pinned(line, pins), setting));
+                come.insert(value_in(system.pinned(line, overrides), setting));
             }
             EXPECT_EQ(come.size(), given.size()) << system.name << " " << setting;
         }

@@ -9,7 +9,7 @@
 #include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/made_up.hpp>
+#include <truestep/verify/synthetic_run.hpp>
 
 #include "rounds.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 using verify::Injection;
 using verify::Setting;
-using Takes = Setting::Takes;
+using ValueCount = Setting::ValueCount;
 
 std::vector<Setting> settings() {
     const Settings usual;
@@ -32,7 +32,7 @@ std::vector<Setting> settings() {
          "inner steps of a round; several with commas: worker after worker, round after round"},
         {"law", std::string(name(usual.law)),
          "pairs, two_peers, ring, exponential, hypercube, complete, none or explicit"},
-        {"edge", "", "round:a:b:weight of the law explicit, such as 1:0:2:0.5", Takes::many},
+        {"edge", "", "round:a:b:weight of the law explicit, such as 1:0:2:0.5", ValueCount::many},
         {"momentum", std::string(name(usual.momentum)), "local or gossiped"},
         {"eta", shortest(usual.eta), "outer learning rate"},
         {"alpha", shortest(usual.alpha), "strength of the gossip"},
@@ -48,7 +48,7 @@ std::vector<Setting> settings() {
         {"seed", "1", "of the graphs, the gradients and the initial parameters"},
         {"data", "normal", "class of the gradients: " + problem::data_class_names()},
         {"inject", "", "round:worker:coordinate:value put into the last gradient of that round",
-         Takes::many},
+         ValueCount::many},
     };
 }
 
@@ -95,7 +95,7 @@ std::vector<Graph> given_graphs(const verify::Settings& given, int workers, Inde
     return graphs;
 }
 
-Config config_of(const verify::MadeUpRun& run) {
+Config config_of(const verify::SyntheticRun& run) {
     const verify::Settings& given = run.settings;
     const Index workers = given.integer("workers");
     problem::check_workers(workers);
@@ -172,7 +172,7 @@ Vector<float> gradient_of(const Config& config, const verify::Settings& given,
 
 } // namespace
 
-void record(const verify::MadeUpRun& run) {
+void record(const verify::SyntheticRun& run) {
     const verify::Settings& given = run.settings;
     const Config config = config_of(run);
     const auto injections = injections_of(config, given);
@@ -215,7 +215,7 @@ void record(const verify::MadeUpRun& run) {
 }
 
 verify::Traces traces() {
-    return {{"gasloc"}, schema_of_config, verify_trace, settings(), record, known_mistake, words};
+    return {{"gasloc"}, schema_of_config, verify_trace, settings(), record, known_bug, words};
 }
 
 } // namespace truestep::verify::gasloc

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <truestep/reference/gasloc/reference.hpp>
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/gasloc/traces.hpp>
 
 namespace truestep::verify::gasloc {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <truestep/reference/mapl/vector_quantization.hpp>
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/mapl/judgement.hpp>
 
 // Z as indices of codewords, in traces (section 23.1).

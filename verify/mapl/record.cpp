@@ -10,7 +10,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/made_up.hpp>
+#include <truestep/verify/synthetic_run.hpp>
 
 #include "codewords.hpp"
 #include "step.hpp"
@@ -50,7 +50,7 @@ std::vector<Setting> made_up_settings() {
     };
 }
 
-Config config_of(const verify::MadeUpRun& run) {
+Config config_of(const verify::SyntheticRun& run) {
     const verify::Settings& given = run.settings;
     Config config;
     Settings& settings = config.settings;
@@ -93,13 +93,13 @@ class Recorder {
         }
         if (of.anchors == Anchors::none)
             return;
-        boundary_.p = {made_up(of.vocabulary, of.rank, 1, 1),
+        boundary_.p = {synthetic(of.vocabulary, of.rank, 1, 1),
                        rows_of<float>(anchor_rows(of, Side::sender), of.width)};
         boundary_.q = boundary_.p;
         keep("P_sender", boundary_.p.P);
         if (of.anchors != Anchors::two)
             return;
-        boundary_.q = {made_up(of.vocabulary, of.rank, 2, 1),
+        boundary_.q = {synthetic(of.vocabulary, of.rank, 2, 1),
                        rows_of<float>(anchor_rows(of, Side::receiver), of.width)};
         keep("P_receiver", boundary_.q.P);
     }
@@ -139,7 +139,7 @@ class Recorder {
     }
     [[nodiscard]] Index number(Index step, Index micro) const { return (step - 1) * config_.micro + micro; }
 
-    [[nodiscard]] Matrix<float> made_up(Index rows, Index columns, int what, Index number) const {
+    [[nodiscard]] Matrix<float> synthetic(Index rows, Index columns, int what, Index number) const {
         Matrix<float> made(rows, columns);
         problem::fill_gradient({made.data(), static_cast<std::size_t>(made.size())}, data_,
                                given_.seed("seed"), what, number);
@@ -162,7 +162,8 @@ class Recorder {
         StepEnds<float> ends;
         ends.input = [this, step](const char* name, Index micro) {
             const int what = name == std::string_view("X") ? 3 : 4;
-            Matrix<float> made = made_up(config_.tokens, config_.settings.width, what, number(step, micro));
+            Matrix<float> made =
+                synthetic(config_.tokens, config_.settings.width, what, number(step, micro));
             keep(of_step(step, of_micro(name, micro)), made);
             return made;
         };
@@ -211,7 +212,7 @@ class Recorder {
 
 } // namespace
 
-void record(const verify::MadeUpRun& run) {
+void record(const verify::SyntheticRun& run) {
     const Config config = config_of(run);
     Recorder recorder(config, run.settings);
     for (Index step = 1; step <= config.steps; ++step) {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 namespace truestep::report::page {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "junit_parts.hpp"
-#include "page_parts.hpp"
+#include "junit_elements.hpp"
+#include "page_rows.hpp"
 
 namespace truestep::report {
 
@@ -112,7 +112,7 @@ Counts counts_of_suite(const std::vector<Entry>& entries) {
 } // namespace
 
 std::string junit_xml(const std::vector<nlohmann::ordered_json>& results) {
-    const Gathered all = gather(results);
+    const GroupedResults all = gather(results);
     const std::string properties = junit::properties(results);
     const std::pair<const char*, const std::vector<Entry>*> suites[] = {
         {"matrix", &all.matrix}, {"properties", &all.properties}, {"planted", &all.planted}};

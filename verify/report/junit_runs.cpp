@@ -1,8 +1,8 @@
 // Writes recorded runs as JUnit.
 #include <truestep/report/runs.hpp>
 
-#include "junit_parts.hpp"
-#include "page_parts.hpp"
+#include "junit_elements.hpp"
+#include "page_rows.hpp"
 
 namespace truestep::report {
 

@@ -1,6 +1,6 @@
 #include <truestep/report/page.hpp>
 
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 namespace truestep::report {
 
@@ -8,7 +8,7 @@ namespace page {
 
 namespace {
 
-std::string counts(const Gathered& all) {
+std::string counts(const GroupedResults& all) {
     std::string html;
     if (all.rows() > 0)
         for (const auto& [status, word] : {std::pair{Status::passed, "passed"},
@@ -25,7 +25,7 @@ std::string counts(const Gathered& all) {
     return html;
 }
 
-std::string header(const Gathered& all) {
+std::string header(const GroupedResults& all) {
     std::string links;
     const auto link = [&](bool there, const std::string& id, const std::string& word) {
         if (there)
@@ -42,7 +42,7 @@ std::string header(const Gathered& all) {
         links.empty() ? "" : element("nav", element("ul", links), {{"aria-label", "Parts of this page"}}));
 }
 
-std::string failures(const Gathered& all) {
+std::string failures(const GroupedResults& all) {
     std::string html;
     for (const Cause& cause : causes(all))
         html += element(
@@ -58,7 +58,7 @@ std::string failures(const Gathered& all) {
 } // namespace page
 
 std::string html_page(const std::vector<nlohmann::ordered_json>& results) {
-    const page::Gathered all = page::gather(results);
+    const page::GroupedResults all = page::gather(results);
     std::string html = page::made(results);
     if (!all.failures.empty())
         html += page::section("failures", "What did not pass", page::failures(all));

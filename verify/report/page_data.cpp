@@ -39,17 +39,17 @@ class Checker : public Shape {
                         "this tool reads version " + std::to_string(format_version) +
                             "; use the tool that wrote the file");
         keys(result, "the file",
-             {{"system", Want::text},
-              {"settings", Want::texts},
-              {"command", Want::texts},
-              {"environment", Want::object},
-              {"seed", Want::count},
-              {"rows", Want::list},
-              {"properties", Want::list},
-              {"planted", Want::list},
-              {"totals", Want::object},
-              {"seconds", Want::number}});
-        values(result["environment"], "environment", Want::text);
+             {{"system", ContentType::text},
+              {"settings", ContentType::texts},
+              {"command", ContentType::texts},
+              {"environment", ContentType::object},
+              {"seed", ContentType::count},
+              {"rows", ContentType::list},
+              {"properties", ContentType::list},
+              {"planted", ContentType::list},
+              {"totals", ContentType::object},
+              {"seconds", ContentType::number}});
+        values(result["environment"], "environment", ContentType::text);
         each(result["rows"], "rows", [&](const ordered_json& row, const std::string& where) {
             settings(row, where, result["settings"]);
             matrix_row(row, where);
@@ -77,53 +77,53 @@ class Checker : public Shape {
 
     void matrix_row(const ordered_json& row, const std::string& where) const {
         keys(row, where,
-             {{"implementation", Want::text},
-              {"communicator", Want::text},
-              {"workers", Want::count},
-              {"level", Want::text},
-              {"cases", Want::count},
-              {"compared", Want::count},
-              {"wrong", Want::count},
-              {"max_ulp", Want::number_or_infinity},
-              {"share_of_limit", Want::number_or_infinity},
-              {"seconds", Want::number},
-              {"status", Want::status},
-              {"reason", Want::text},
-              {"command", Want::text}});
+             {{"implementation", ContentType::text},
+              {"communicator", ContentType::text},
+              {"workers", ContentType::count},
+              {"level", ContentType::text},
+              {"cases", ContentType::count},
+              {"compared", ContentType::count},
+              {"wrong", ContentType::count},
+              {"max_ulp", ContentType::number_or_infinity},
+              {"share_of_limit", ContentType::number_or_infinity},
+              {"seconds", ContentType::number},
+              {"status", ContentType::status},
+              {"reason", ContentType::text},
+              {"command", ContentType::text}});
         failure(row, where);
     }
 
     void property(const ordered_json& row, const std::string& where) const {
         keys(row, where,
-             {{"implementation", Want::text},
-              {"communicator", Want::text},
-              {"number", Want::count},
-              {"property", Want::text},
-              {"says", Want::text},
-              {"cases", Want::count},
-              {"classes", Want::object},
-              {"seconds", Want::number},
-              {"status", Want::status},
-              {"reason", Want::text},
-              {"command", Want::text}});
-        values(row["classes"], where + ".classes", Want::count);
+             {{"implementation", ContentType::text},
+              {"communicator", ContentType::text},
+              {"number", ContentType::count},
+              {"property", ContentType::text},
+              {"says", ContentType::text},
+              {"cases", ContentType::count},
+              {"classes", ContentType::object},
+              {"seconds", ContentType::number},
+              {"status", ContentType::status},
+              {"reason", ContentType::text},
+              {"command", ContentType::text}});
+        values(row["classes"], where + ".classes", ContentType::count);
         failure(row, where);
     }
 
     void planted(const ordered_json& row, const std::string& where) const {
         keys(row, where,
-             {{"number", Want::count},
-              {"name", Want::text},
-              {"caught", Want::truth},
-              {"property", Want::text},
-              {"also", Want::texts},
-              {"cases", Want::count},
-              {"elements", Want::count},
-              {"ranks", Want::count},
-              {"steps", Want::count},
-              {"evaluations", Want::count},
-              {"seconds", Want::number},
-              {"command", Want::text}});
+             {{"number", ContentType::count},
+              {"name", ContentType::text},
+              {"caught", ContentType::truth},
+              {"property", ContentType::text},
+              {"also", ContentType::texts},
+              {"cases", ContentType::count},
+              {"elements", ContentType::count},
+              {"ranks", ContentType::count},
+              {"steps", ContentType::count},
+              {"evaluations", ContentType::count},
+              {"seconds", ContentType::number},
+              {"command", ContentType::text}});
         failure(row, where);
     }
 
@@ -132,7 +132,8 @@ class Checker : public Shape {
         if (failure.is_null())
             return;
         const std::string where = of + ".failure";
-        keys(failure, where, {{"message", Want::text}, {"case", Want::text}, {"trace", Want::text}});
+        keys(failure, where,
+             {{"message", ContentType::text}, {"case", ContentType::text}, {"trace", ContentType::text}});
         if (const ordered_json& first = nullable(failure, where, "first"); !first.is_null())
             divergence(first, where + ".first");
         if (const ordered_json& drawing = nullable(failure, where, "drawing"); !drawing.is_null())
@@ -141,56 +142,56 @@ class Checker : public Shape {
 
     void divergence(const ordered_json& first, const std::string& where) const {
         keys(first, where,
-             {{"step", Want::count},
-              {"phase", Want::text},
-              {"result", Want::text},
-              {"rank", Want::whole},
-              {"tensor", Want::text},
-              {"index", Want::whole},
-              {"coordinate", Want::whole},
-              {"expected", Want::text},
-              {"actual", Want::text},
-              {"expected_bits", Want::text},
-              {"actual_bits", Want::text},
-              {"near", Want::list}});
+             {{"step", ContentType::count},
+              {"phase", ContentType::text},
+              {"result", ContentType::text},
+              {"rank", ContentType::whole},
+              {"tensor", ContentType::text},
+              {"index", ContentType::whole},
+              {"coordinate", ContentType::whole},
+              {"expected", ContentType::text},
+              {"actual", ContentType::text},
+              {"expected_bits", ContentType::text},
+              {"actual_bits", ContentType::text},
+              {"near", ContentType::list}});
         each(first["near"], where + ".near", [this](const ordered_json& value, const std::string& place) {
             keys(value, place,
-                 {{"coordinate", Want::count},
-                  {"expected", Want::text},
-                  {"actual", Want::text},
-                  {"expected_bits", Want::text},
-                  {"actual_bits", Want::text},
-                  {"ok", Want::truth}});
+                 {{"coordinate", ContentType::count},
+                  {"expected", ContentType::text},
+                  {"actual", ContentType::text},
+                  {"expected_bits", ContentType::text},
+                  {"actual_bits", ContentType::text},
+                  {"ok", ContentType::truth}});
         });
     }
 
     void picture(const ordered_json& drawing, const std::string& where) const {
         keys(drawing, where,
-             {{"after", Want::text},
-              {"size", Want::count},
-              {"ranks", Want::count},
-              {"tensors", Want::list},
-              {"segments", Want::list},
-              {"lanes", Want::list}});
+             {{"after", ContentType::text},
+              {"size", ContentType::count},
+              {"ranks", ContentType::count},
+              {"tensors", ContentType::list},
+              {"segments", ContentType::list},
+              {"lanes", ContentType::list}});
         const auto size = drawing["size"].get<std::uint64_t>();
         each(drawing["tensors"], where + ".tensors",
              [&](const ordered_json& tensor, const std::string& place) {
-                 keys(tensor, place, {{"name", Want::text}, {"note", Want::text}});
+                 keys(tensor, place, {{"name", ContentType::text}, {"note", ContentType::text}});
                  range(tensor, place, size);
              });
         each(drawing["segments"], where + ".segments",
              [&](const ordered_json& segment, const std::string& place) {
-                 keys(segment, place, {{"owner", Want::count}});
+                 keys(segment, place, {{"owner", ContentType::count}});
                  range(segment, place, size);
              });
         each(drawing["lanes"], where + ".lanes", [&](const ordered_json& lane, const std::string& place) {
             keys(lane, place,
-                 {{"name", Want::text},
-                  {"title", Want::text},
-                  {"kind", Want::text},
-                  {"shared", Want::truth},
-                  {"values", Want::list},
-                  {"expected", Want::list}});
+                 {{"name", ContentType::text},
+                  {"title", ContentType::text},
+                  {"kind", ContentType::text},
+                  {"shared", ContentType::truth},
+                  {"values", ContentType::list},
+                  {"expected", ContentType::list}});
             if (lane["kind"] != "bits" && lane["kind"] != "floats" && lane["kind"] != "counts")
                 throw malformed(place + ": 'kind' is " + shown(lane["kind"]) +
                                 ", not bits, floats or counts");
@@ -207,7 +208,7 @@ class Checker : public Shape {
 
     void lane_row(const ordered_json& row, const std::string& where, const std::string& kind,
                   std::uint64_t size) const {
-        value(row, where, Want::texts);
+        value(row, where, ContentType::texts);
         length(row, where, size, "values");
         if (kind == "floats")
             return;
@@ -223,7 +224,7 @@ class Checker : public Shape {
     }
 
     void range(const ordered_json& piece, const std::string& where, std::uint64_t size) const {
-        keys(piece, where, {{"begin", Want::count}, {"end", Want::count}});
+        keys(piece, where, {{"begin", ContentType::count}, {"end", ContentType::count}});
         const auto begin = piece["begin"].get<std::uint64_t>();
         const auto end = piece["end"].get<std::uint64_t>();
         if (begin > end || end > size)
@@ -246,7 +247,7 @@ class Checker : public Shape {
                                                       {"mistrusted", Status::mistrusted},
                                                       {"untested", Status::untested}};
         for (const auto& [key, status] : all) {
-            keys(result["totals"], "totals", {{key, Want::count}});
+            keys(result["totals"], "totals", {{key, ContentType::count}});
             std::uint64_t found = 0;
             for (const char* list : {"rows", "properties"})
                 for (const ordered_json& row : result[list])

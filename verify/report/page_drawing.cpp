@@ -2,7 +2,7 @@
 // the rank that owns them, bands are ranks, and the rows of a band are the lanes that the result
 // names; each system chooses its values. It is a table, so that it can also be read aloud and
 // copied.
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 #include <algorithm>
 #include <bit>

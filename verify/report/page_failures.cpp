@@ -1,5 +1,5 @@
 // Shows one failure with all its details.
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 #include <cstdint>
 #include <map>
@@ -104,7 +104,7 @@ std::string command_of(const Entry& entry) {
 
 } // namespace
 
-std::vector<Cause> causes(const Gathered& all) {
+std::vector<Cause> causes(const GroupedResults& all) {
     std::vector<Cause> result;
     std::map<std::string, std::size_t> known;
     for (const Entry* entry : all.failures) {

@@ -1,5 +1,5 @@
 // The frame of every page: one file, with its style, icon and origin.
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 namespace truestep::report::page {
 

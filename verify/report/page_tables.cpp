@@ -1,5 +1,5 @@
 // The tables of the page.
-#include "page_parts.hpp"
+#include "page_rows.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -192,7 +192,7 @@ std::string classes(const ordered_json& property) {
 
 } // namespace
 
-std::string heat_maps(const Gathered& all) {
+std::string heat_maps(const GroupedResults& all) {
     std::string html =
         "<p class=\"lead\">A cell is one worker count and one value of the next setting, over all values "
         "of the "
@@ -213,7 +213,7 @@ std::string heat_maps(const Gathered& all) {
     return html + "</div>" + skipped;
 }
 
-std::string property_tables(const Gathered& all) {
+std::string property_tables(const GroupedResults& all) {
     std::string html;
     for (const Group& group : grouped(all.properties, [](const Entry& entry) {
              return joined_keys(entry, {"implementation", "communicator"});
@@ -241,7 +241,7 @@ std::string property_tables(const Gathered& all) {
     return html;
 }
 
-std::string planted_table(const Gathered& all) {
+std::string planted_table(const GroupedResults& all) {
     double most = 0.0;
     double evaluations = 0.0;
     for (const Entry& entry : all.planted) {
@@ -282,7 +282,7 @@ std::string planted_table(const Gathered& all) {
                : html + folded("The smallest case that shows each bug, drawn", shrunk, "details.cases");
 }
 
-std::string slowest_table(const Gathered& all) {
+std::string slowest_table(const GroupedResults& all) {
     constexpr std::size_t shown = 10;
     std::vector<const Entry*> entries;
     for (const std::vector<Entry>* some : {&all.matrix, &all.properties, &all.planted})
@@ -300,7 +300,7 @@ std::string slowest_table(const Gathered& all) {
     return table.html();
 }
 
-std::string row_tables(const Gathered& all) {
+std::string row_tables(const GroupedResults& all) {
     std::string html;
     for (const Group& group : grouped(all.matrix, group_of_row)) {
         if (!skipped_line(group).empty())

@@ -1,5 +1,5 @@
 // Draws curves of a recorded run over its steps. Missing values are gaps, never zeros.
-#include "runs_parts.hpp"
+#include "run_sections.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Draws where a recorded run differs from the reference: steps across, tensors down, a map for each
 // result.
-#include "runs_parts.hpp"
+#include "run_sections.hpp"
 
 #include <algorithm>
 #include <cmath>

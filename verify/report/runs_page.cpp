@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runs_parts.hpp"
+#include "run_sections.hpp"
 
 namespace truestep::report {
 

@@ -9,27 +9,27 @@ namespace {
 
 using Json = Shape::Json;
 
-const char* words(Want want) {
+const char* words(ContentType want) {
     switch (want) {
-    case Want::text:
+    case ContentType::text:
         return "a text";
-    case Want::count:
+    case ContentType::count:
         return "a whole number of at least 0";
-    case Want::whole:
+    case ContentType::whole:
         return "a whole number";
-    case Want::number:
+    case ContentType::number:
         return "a number of at least 0";
-    case Want::number_or_infinity:
+    case ContentType::number_or_infinity:
         return "a number of at least 0 or the text inf";
-    case Want::truth:
+    case ContentType::truth:
         return "true or false";
-    case Want::texts:
+    case ContentType::texts:
         return "a list of texts";
-    case Want::status:
+    case ContentType::status:
         return "one of PASSED, FAILED, SKIPPED, MISTRUSTED, UNTESTED";
-    case Want::object:
+    case ContentType::object:
         return "an object";
-    case Want::list:
+    case ContentType::list:
         break;
     }
     return "a list";
@@ -56,27 +56,27 @@ bool is_count(const Json& value) {
     return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
 }
 
-bool fits(const Json& value, Want want) {
+bool fits(const Json& value, ContentType want) {
     switch (want) {
-    case Want::text:
+    case ContentType::text:
         return value.is_string();
-    case Want::count:
+    case ContentType::count:
         return is_count(value);
-    case Want::whole:
+    case ContentType::whole:
         return value.is_number_integer();
-    case Want::number:
+    case ContentType::number:
         return value.is_number() && value.get<double>() >= 0.0;
-    case Want::number_or_infinity:
-        return value == "inf" || fits(value, Want::number);
-    case Want::truth:
+    case ContentType::number_or_infinity:
+        return value == "inf" || fits(value, ContentType::number);
+    case ContentType::truth:
         return value.is_boolean();
-    case Want::texts:
+    case ContentType::texts:
         return is_texts(value);
-    case Want::status:
+    case ContentType::status:
         return is_status(value);
-    case Want::object:
+    case ContentType::object:
         return value.is_object();
-    case Want::list:
+    case ContentType::list:
         break;
     }
     return value.is_array();
@@ -113,12 +113,12 @@ void Shape::keys(const Json& object, const std::string& where, std::initializer_
     }
 }
 
-void Shape::values(const Json& object, const std::string& where, Want want) const {
+void Shape::values(const Json& object, const std::string& where, ContentType want) const {
     for (const auto& [key, held] : object.items())
         value(held, where + ": '" + key + "'", want);
 }
 
-void Shape::value(const Json& value, const std::string& where, Want want) const {
+void Shape::value(const Json& value, const std::string& where, ContentType want) const {
     if (!fits(value, want))
         throw malformed(where + " is " + shown(value) + ", not " + words(want));
 }

@@ -12,11 +12,22 @@
 /// Checks the required contents of a JSON file, and words the errors.
 namespace truestep::report {
 
-enum class Want { text, count, whole, number, number_or_infinity, truth, texts, status, object, list };
+enum class ContentType {
+    text,
+    count,
+    whole,
+    number,
+    number_or_infinity,
+    truth,
+    texts,
+    status,
+    object,
+    list
+};
 
 struct Key {
     const char* name;
-    Want want;
+    ContentType want;
 };
 
 /// Checks one file. Errors are truestep::Error, "PATH: what; what to do".
@@ -36,8 +47,8 @@ class Shape {
     /// Requires an object with these keys.
     void keys(const Json& object, const std::string& where, std::initializer_list<Key> wanted) const;
     /// Checks all values of an object whose keys are free.
-    void values(const Json& object, const std::string& where, Want want) const;
-    void value(const Json& value, const std::string& where, Want want) const;
+    void values(const Json& object, const std::string& where, ContentType want) const;
+    void value(const Json& value, const std::string& where, ContentType want) const;
     /// The value of a key that must exist and may be null.
     [[nodiscard]] const Json& nullable(const Json& object, const std::string& where,
                                        const std::string& key) const;

@@ -17,7 +17,8 @@ namespace truestep::verify::scape {
 
 /// Checks independent pieces: memory holds as many of them as there are threads.
 template <class T>
-std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, const VerifyOptions& options,
+std::vector<StepFindings> check_by_pieces(const TraceReader& trace, ReferenceStart from,
+                                          const VerifyOptions& options,
                                           const std::vector<trace::Window>& pieces) {
     const Index steps = trace.head().steps();
     std::vector<StepFindings> all;
@@ -51,7 +52,7 @@ std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, c
 template <class T>
 class StepByStep {
   public:
-    StepByStep(const TraceReader& trace, From from, const VerifyOptions& options,
+    StepByStep(const TraceReader& trace, ReferenceStart from, const VerifyOptions& options,
                std::vector<trace::Window> pieces)
         : trace_(trace), options_(options), windows_(std::move(pieces)) {
         for (const trace::Window& window : windows_) {
@@ -72,7 +73,7 @@ class StepByStep {
 
   private:
     /// The contribution of one piece before the step.
-    struct Look {
+    struct PieceContribution {
         Vector<T> gradient;
         std::optional<reference::scape::RefusedStep> refused;
     };
@@ -83,7 +84,7 @@ class StepByStep {
         in_order(
             checks_.size(), options_.threads,
             [&](std::size_t i) {
-                Look look;
+                PieceContribution look;
                 try {
                     look.gradient = checks_[i]->next_gradient();
                 } catch (const reference::scape::RefusedStep& refused) {
@@ -94,7 +95,7 @@ class StepByStep {
                 checks_[i]->sleep();
                 return look;
             },
-            [&](std::size_t, const Look& look) {
+            [&](std::size_t, const PieceContribution& look) {
                 norm.add(look.gradient);
                 if (look.refused && (!of_all.refused || comes_before(*look.refused, *of_all.refused)))
                     of_all.refused = look.refused;

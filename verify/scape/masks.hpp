@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <truestep/problem/problem.hpp>
-#include <truestep/verify/beside.hpp>
 #include <truestep/verify/comparator.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/replicas.hpp>
 #include <truestep/verify/scape/results.hpp>
 #include <truestep/verify/scape/yardstick.hpp>

@@ -169,9 +169,9 @@ class MadeUp {
 };
 
 /// Cuts the part of a sample out of whole vectors.
-class Cut {
+class SampleCutter {
   public:
-    explicit Cut(const TraceHead& head) {
+    explicit SampleCutter(const TraceHead& head) {
         const problem::Layout& held = head.problem.layout;
         for (Index i = 0; i < held.size(); ++i)
             places_.push_back(held.place(i));
@@ -256,7 +256,7 @@ void write_run(const std::filesystem::path& path, const RecordOptions& options) 
     auto state = run.state();
     if (options.begin > 0 && state.step != options.begin)
         throw Error("some steps before the first one written are refused; choose other settings");
-    const Cut cut(head);
+    const SampleCutter cut(head);
     if (head.sampled) {
         for (Vector<float>* one : {&state.w, &state.m})
             cut.cut(*one);

@@ -149,7 +149,7 @@ void Hints::tell_scales(const StepFindings& found) {
     bool any_divided = false;
     for (const ResultKind& kind : result_kinds) {
         Index wrong = 0;
-        Scaled scaled;
+        ScaleMatches scaled;
         for (const Finding& finding : found.of(kind)) {
             if (finding.between_ranks)
                 continue;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <truestep/trace/fingerprint.hpp>
-#include <truestep/verify/scaled.hpp>
+#include <truestep/verify/scale_matches.hpp>
 #include <truestep/verify/scape/run.hpp>
 
 #include "masks.hpp"
@@ -21,8 +21,8 @@ namespace truestep::verify::scape {
 
 /// How many wrong results are multiples of the reference's, at each level.
 template <class T>
-[[nodiscard]] Scaled values_scaled(int factor, const Values<T>& expected, const std::vector<float>& actual,
-                                   const std::vector<bool>& wrong) {
+[[nodiscard]] ScaleMatches values_scaled(int factor, const Values<T>& expected,
+                                         const std::vector<float>& actual, const std::vector<bool>& wrong) {
     if constexpr (std::is_same_v<T, float>)
         return scaled_by(factor,
                          std::span<const float>(expected.data(), static_cast<std::size_t>(expected.size())),
@@ -32,8 +32,8 @@ template <class T>
 }
 
 template <class T>
-[[nodiscard]] Scaled steps_scaled(int factor, const Values<T>& before, const Values<T>& expected,
-                                  const std::vector<float>& actual, const std::vector<bool>& wrong) {
+[[nodiscard]] ScaleMatches steps_scaled(int factor, const Values<T>& before, const Values<T>& expected,
+                                        const std::vector<float>& actual, const std::vector<bool>& wrong) {
     return steps_scaled_by(factor, centres_of<T>(before), centres_of<T>(expected), limits_of<T>(expected),
                            actual, wrong);
 }
@@ -60,7 +60,7 @@ struct OfAllPieces {
 template <class T>
 class TraceCheck {
   public:
-    TraceCheck(const TracePiece& trace, From from)
+    TraceCheck(const TracePiece& trace, ReferenceStart from)
         : trace_(trace), problem_(trace.problem()), from_(from), density_(trace.head().schedule()),
           run_(problem_, density_, to_vector<T>(trace.initial_parameters())) {
         if (trace.head().extent.begin == 0)
@@ -112,7 +112,7 @@ class TraceCheck {
 
     /// Frees what can be read again, before the caller turns to other pieces.
     void sleep() {
-        if (from_ != From::recorded)
+        if (from_ != ReferenceStart::recorded)
             return;
         auto state = run_.state();
         state.w.resize(0);
@@ -162,7 +162,8 @@ class TraceCheck {
         });
         if (used && !in_every_bit)
             tell_margin(of_masks, problem_, made_from, results.mask, *used);
-        if (used && of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
+        if (used && of_used.greatest && (from_ == ReferenceStart::recorded || of_used.ok()) &&
+            before.e.size() > 0) {
             auto again = before;
             again.S = to_coordinates(*used, problem_.layout.size());
             run_.restore(std::move(again));
@@ -200,7 +201,7 @@ class TraceCheck {
             of_used, of_next,
             [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
         count_updates(before.w, results, found);
-        if (!trace_.whole() && from_ == From::start && !(of_used.ok() && of_next.ok()))
+        if (!trace_.whole() && from_ == ReferenceStart::start && !(of_used.ok() && of_next.ok()))
             throw NotByPieces(); // whether to adopt a mask depends on the whole of it
         follow(next, of_next.ok());
         local_before_ = std::move(results.local);
@@ -318,10 +319,10 @@ class TraceCheck {
     /// coming mask is taken from the trace if it is as right as the own one.
     void follow(const std::optional<Bits>& next, bool next_is_right) {
         auto state = run_.state();
-        if (from_ == From::recorded)
+        if (from_ == ReferenceStart::recorded)
             take_recorded<T>(trace_, step_ + 1, state);
         next_was_recorded_ = next.has_value();
-        if (next && state.S && (from_ == From::recorded || next_is_right))
+        if (next && state.S && (from_ == ReferenceStart::recorded || next_is_right))
             state.S = to_coordinates(*next, problem_.layout.size());
         run_.restore(std::move(state));
     }
@@ -339,7 +340,7 @@ class TraceCheck {
 
     const TracePiece& trace_;
     const problem::Problem& problem_;
-    From from_;
+    ReferenceStart from_;
     problem::DensitySchedule density_;
     Run<T> run_;
     Index step_ = 0;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/scape/run.hpp>
 #include <truestep/verify/scape/trace.hpp>
 #include <truestep/verify/scape/yardstick.hpp>

@@ -15,7 +15,7 @@ namespace truestep::verify::scape {
 
 namespace {
 
-using Takes = Setting::Takes;
+using ValueCount = Setting::ValueCount;
 
 std::vector<Setting> settings() {
     const problem::HyperParameters hyper;
@@ -55,7 +55,7 @@ std::vector<Setting> settings() {
          "the segments that are written, all steps being taken in full: a share such as 0.001 "
          "or 0.001:SEED, or tensors such as wq,norm or wq@5000 (the segment of index 5000)"},
         {"inject", "", "step:rank:coordinate:value put into the gradients, such as 2:0:17:nan",
-         Takes::many},
+         ValueCount::many},
     };
 }
 
@@ -134,7 +134,7 @@ std::vector<std::pair<double, double>> learning_rates_of(const Settings& given, 
     return rates;
 }
 
-void record_made_up(const MadeUpRun& run) {
+void record_made_up(const SyntheticRun& run) {
     const Settings& given = run.settings;
     const problem::Problem problem = problem::make_problem(
         problem::parse<problem::Algorithm>(given.text("algorithm")), workers_of(given),
@@ -166,7 +166,7 @@ void record_made_up(const MadeUpRun& run) {
 } // namespace
 
 Traces scape_traces() {
-    return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up, known_mistake};
+    return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up, known_bug};
 }
 
 } // namespace truestep::verify::scape

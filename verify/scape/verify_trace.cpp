@@ -104,7 +104,7 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
             trace.path().string() +
             ": level EXACT is not available: section 5 fixes no arithmetic for decay_order 'together'; use "
             "--level rel");
-    if (options.level.kind == LevelKind::bf16 && options.from == From::start)
+    if (options.level.kind == LevelKind::bf16 && options.from == ReferenceStart::start)
         throw Error(
             trace.path().string() +
             ": level BF16 is not available with --from start: bf16 rounding grows from step to step "
@@ -117,7 +117,8 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
 }
 
 template <class T>
-std::vector<StepFindings> check_whole(const TraceReader& trace, From from, const VerifyOptions& options) {
+std::vector<StepFindings> check_whole(const TraceReader& trace, ReferenceStart from,
+                                      const VerifyOptions& options) {
     const TracePiece whole(trace, {0, trace.head().problem.layout.size()});
     TraceCheck<T> check(whole, from);
     std::vector<StepFindings> found;
@@ -132,7 +133,7 @@ std::vector<StepFindings> check_whole(const TraceReader& trace, From from, const
 
 /// Checks as independently as possible: separate pieces at once, or all pieces at each step.
 template <class T>
-std::vector<StepFindings> check_in_pieces(const TraceReader& trace, From from,
+std::vector<StepFindings> check_in_pieces(const TraceReader& trace, ReferenceStart from,
                                           const VerifyOptions& options) {
     const std::vector<trace::Window> pieces = pieces_of(trace, options.piece);
     if (pieces.size() == 1)
@@ -152,7 +153,8 @@ std::vector<StepFindings> check_in_pieces(const TraceReader& trace, From from,
     return check_whole<T>(trace, from, options);
 }
 
-std::vector<StepFindings> check(const TraceReader& trace, From from, const VerifyOptions& options) {
+std::vector<StepFindings> check(const TraceReader& trace, ReferenceStart from,
+                                const VerifyOptions& options) {
     switch (options.level.kind) {
     case LevelKind::exact:
         return check_in_pieces<float>(trace, from, options);

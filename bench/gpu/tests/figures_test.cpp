@@ -136,7 +136,7 @@ TEST(Options, SizesAreNumbersOrPowers) {
         EXPECT_THROW(static_cast<void>(parse_size(bad)), Error) << bad;
 }
 
-Parsed parsed(std::vector<const char*> words) {
+ParsedOptions parsed(std::vector<const char*> words) {
     words.insert(words.begin(), "bench_gpu");
     return parse(static_cast<int>(words.size()), words.data());
 }

@@ -86,9 +86,9 @@ std::unique_ptr<distributed::scape::Backend>
 make_backend(const problem::Problem& problem, std::span<const float> parameters, int, const Stream&) {
     return scape::make_block_backend(problem, parameters, at_once);
 }
-Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int, bool) {
+SingleRank make_alone(const problem::Problem& problem, std::span<const float> parameters, int, bool) {
     const HostStream stream = scape::make_block_stream(at_once);
-    Alone alone;
+    SingleRank alone;
     alone.ranks = distributed::InProcessGroup(1).communicator(0);
     alone.communicator = make_block_communicator(*alone.ranks, stream);
     alone.backend = scape::make_block_backend(problem, parameters, at_once, stream);

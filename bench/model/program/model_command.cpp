@@ -13,7 +13,7 @@
 #include <truestep/gate/subcommands.hpp>
 #include <truestep/problem/statistics.hpp>
 
-#include "model_parts.hpp"
+#include "model_inputs.hpp"
 
 namespace truestep::model {
 

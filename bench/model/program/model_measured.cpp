@@ -1,5 +1,5 @@
 // The machines for which predictions are made, and measurements of bench_peers on others.
-#include "model_parts.hpp"
+#include "model_inputs.hpp"
 
 #include <cstdlib>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Draws the plots of docs/cost-model.md.
-#include "model_parts.hpp"
+#include "model_inputs.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -29,7 +29,7 @@ TEST(Limit, IsWhatWasWorkedOutByHand) {
              std::tuple{"diloco", 128.0 / 4, 20 + 14.0 / 4},
              std::tuple{"gasloc", 128.0 / 4, 20 + 20.0 / 4},
          }) {
-        const Least least = least_bytes(kind, setting, 2);
+        const LeastBytes least = least_bytes(kind, setting, 2);
         EXPECT_NEAR(least.wire, wire, 1e-9) << kind;
         EXPECT_DOUBLE_EQ(least.memory, 32 * memory) << kind;
     }
@@ -39,7 +39,7 @@ TEST(Limit, OfOneRankIsItsMemoryAlone) {
     const Setting setting{1000, 0.1};
     for (const auto& [kind, memory] :
          {std::tuple{"dense", 20.0}, std::tuple{"adamw", 28.0}, std::tuple{"scape", 20.25}}) {
-        const Least least = least_bytes(kind, setting, 1);
+        const LeastBytes least = least_bytes(kind, setting, 1);
         EXPECT_EQ(least.wire, 0) << kind;
         EXPECT_DOUBLE_EQ(least.memory, 1000 * memory) << kind;
     }

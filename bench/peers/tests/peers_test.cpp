@@ -233,7 +233,7 @@ TEST(Peers, TheCheckSeesARankWhoseGradientIsLost) {
                 message = std::make_shared<char[]>(bytes);
             inner_.send(traffic, peer, number, std::move(message), bytes);
         }
-        [[nodiscard]] std::unique_ptr<distributed::Incoming>
+        [[nodiscard]] std::unique_ptr<distributed::IncomingMessage>
         receive(Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
             return inner_.receive(traffic, peer, number, bytes);
         }

@@ -12,7 +12,7 @@
 #include <truestep/training/results.hpp>
 
 #include "learner.hpp"
-#include "told.hpp"
+#include "run_json.hpp"
 
 namespace truestep::training {
 
@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-gate::Learning::Lesson lesson_of(const ConvergeSettings& settings, std::uint64_t seed) {
+gate::Learning::LearningTask lesson_of(const ConvergeSettings& settings, std::uint64_t seed) {
     const Plan& plan = settings.plan;
     return {.setting = settings.setting,
             .layout = layout_of(plan.shape),
@@ -77,13 +77,13 @@ Convergence::Convergence(const ConvergeSettings& settings, int jobs, double run_
     results_.levels = {floors(text_), text_.entropy};
 }
 
-std::vector<Convergence::Done> Convergence::run_all(const std::vector<Wanted>& wanted) const {
+std::vector<Convergence::Done> Convergence::run_all(const std::vector<PlannedRun>& wanted) const {
     std::vector<Done> done;
     gate::Progress progress("converge");
     std::vector<gate::Piece> pieces;
-    for (const Wanted& one : wanted) {
+    for (const PlannedRun& one : wanted) {
         const std::string name = one.implementation->name();
-        const auto work = [this, one, name](const gate::Ended& before) -> Json {
+        const auto work = [this, one, name](const gate::ProcessEnd& before) -> Json {
             const auto begin = Clock::now();
             if (!before.how.empty())
                 return {{"run", json_of(lost(settings_, name, one.seed, before.how))}, {"seconds", 0.0}};
@@ -106,7 +106,7 @@ std::vector<Convergence::Done> Convergence::run_all(const std::vector<Wanted>& w
 }
 
 void Convergence::run_base() {
-    std::vector<Wanted> wanted;
+    std::vector<PlannedRun> wanted;
     for (std::uint64_t seed = 1; seed <= settings_.base_pairs; ++seed)
         for (const bool turned : {false, true})
             wanted.push_back({settings_.learning.base, seed, turned});
@@ -123,13 +123,14 @@ void Convergence::run_base() {
     results_.curves = base_;
 }
 
-std::vector<Convergence::Judged> Convergence::judge(const gate::Implementations& candidates) {
-    std::vector<Wanted> wanted;
+std::vector<Convergence::ImplementationVerdict>
+Convergence::judge(const gate::Implementations& candidates) {
+    std::vector<PlannedRun> wanted;
     for (const auto& candidate : candidates)
         for (std::uint64_t seed = 1; seed <= settings_.pairs; ++seed)
             wanted.push_back({candidate, seed, false});
     const std::vector<Done> done = run_all(wanted);
-    std::vector<Judged> all;
+    std::vector<ImplementationVerdict> all;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto begin = done.begin() + static_cast<std::ptrdiff_t>(i * settings_.pairs);
         all.push_back(
@@ -138,13 +139,14 @@ std::vector<Convergence::Judged> Convergence::judge(const gate::Implementations&
     return all;
 }
 
-Convergence::Judged Convergence::judged(const std::string& candidate, const std::vector<Done>& runs) {
-    Judged one{.candidate = candidate,
-               .verdict = {},
-               .ended = {},
-               .seconds = 0,
-               .same_bits = true,
-               .same_states = true};
+Convergence::ImplementationVerdict Convergence::judged(const std::string& candidate,
+                                                       const std::vector<Done>& runs) {
+    ImplementationVerdict one{.candidate = candidate,
+                              .verdict = {},
+                              .ended = {},
+                              .seconds = 0,
+                              .same_bits = true,
+                              .same_states = true};
     std::vector<Curve> curves;
     for (const Done& done : runs) {
         curves.push_back(done.run.curve);

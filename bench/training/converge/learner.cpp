@@ -29,7 +29,7 @@ Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64
                           0});
 }
 
-gate::Live::Step Learner::next(int rank, std::span<const float> parameters) {
+gate::GradientSource::Step Learner::next(int rank, std::span<const float> parameters) {
     const Plan& plan = settings_.plan;
     OfRank& mine = ranks_[static_cast<std::size_t>(rank)];
     if (is_measured(plan, mine.step))

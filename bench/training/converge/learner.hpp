@@ -19,7 +19,7 @@ namespace truestep::training {
 
 /// A training in the form that the gate's implementations take: gradients of the model at the
 /// ranks' current parameters.
-class Learner final : public gate::Live {
+class Learner final : public gate::GradientSource {
   public:
     Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned);
 

@@ -57,7 +57,7 @@ int train_candidates(const gate::Learning& learning, const gate::Training& asked
     std::fflush(stdout);
     bool good = true;
     for (const auto& candidate : candidates)
-        for (const Convergence::Judged& one : convergence.judge({candidate})) {
+        for (const Convergence::ImplementationVerdict& one : convergence.judge({candidate})) {
             std::printf("%s\n", text(one, base).c_str());
             std::fflush(stdout);
             good = good && is_good(one.verdict);

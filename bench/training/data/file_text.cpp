@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/room.hpp>
+#include <truestep/problem/memory_limits.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::training {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/room.hpp>
+#include <truestep/problem/memory_limits.hpp>
 
 #include "draws.hpp"
 

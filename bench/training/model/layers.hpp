@@ -59,11 +59,11 @@ struct Head {
 
     /// 0: queries, 1: keys, 2: values.
     template <class Value>
-    [[nodiscard]] View<Value> part(Value* qkv, Count which) const {
+    [[nodiscard]] MatrixView<Value> part(Value* qkv, Count which) const {
         return {qkv + (3 * first + which) * width + column, context, size, 3 * width};
     }
     template <class Value>
-    [[nodiscard]] View<Value> mixed(Value* values) const {
+    [[nodiscard]] MatrixView<Value> mixed(Value* values) const {
         return {values + first * width + column, context, size, width};
     }
 
@@ -88,7 +88,7 @@ void for_queries(Count context, const Use& use) {
 
 /// The weights of these queries: rows of `keys` values, `context` apart.
 template <class Scalar>
-View<Scalar> weights_of(const Head<Scalar>& head, Scalar* square, Count begin, Count count) {
+MatrixView<Scalar> weights_of(const Head<Scalar>& head, Scalar* square, Count begin, Count count) {
     return {square + begin * head.context, count, begin + count, head.context};
 }
 
@@ -100,8 +100,9 @@ void attend(const Sizes& sizes, const Scalar* qkv, Scalar* all_weights, Scalar* 
             const auto K = head.part(qkv, 1);
             const auto V = head.part(qkv, 2);
             for_queries(head.context, [&](Count begin, Count count) {
-                const View<Scalar> weights = weights_of(head, all_weights + head.square, begin, count);
-                const View<const Scalar> Q = head.part(qkv, 0).from(begin, count);
+                const MatrixView<Scalar> weights =
+                    weights_of(head, all_weights + head.square, begin, count);
+                const MatrixView<const Scalar> Q = head.part(qkv, 0).from(begin, count);
                 multiply_across(weights, Q, K.upto(weights.columns), Keep::no, head.scale);
                 for (Count i = 0; i < count; ++i) {
                     Scalar* const line = weights.values + i * weights.stride;
@@ -127,11 +128,11 @@ void attend_backward(const Sizes& sizes, const Scalar* qkv, const Scalar* all_we
             const auto K = head.part(qkv, 1);
             const auto V = head.part(qkv, 2);
             for_queries(head.context, [&](Count begin, Count count) {
-                const View<Scalar> d = weights_of(head, dweights, begin, count);
+                const MatrixView<Scalar> d = weights_of(head, dweights, begin, count);
                 const Count keys = d.columns;
-                const View<const Scalar> weights{all_weights + head.square + begin * head.context, count,
-                                                 keys, head.context};
-                const View<const Scalar> dmixed = head.mixed(all_dmixed).from(begin, count);
+                const MatrixView<const Scalar> weights{all_weights + head.square + begin * head.context,
+                                                       count, keys, head.context};
+                const MatrixView<const Scalar> dmixed = head.mixed(all_dmixed).from(begin, count);
                 multiply_across(d, dmixed, V.upto(keys));
                 multiply_along(head.part(dqkv, 2).upto(keys), weights, dmixed, Keep::yes);
                 for (Count i = 0; i < count; ++i) {

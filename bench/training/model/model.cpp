@@ -81,7 +81,7 @@ std::size_t Model<Scalar>::windows_of(std::span<const Scalar> parameters, const 
 
 template <class Scalar>
 double Model<Scalar>::loss(std::span<const Scalar> parameters, const Batch& batch,
-                           Between<Scalar>* between) {
+                           StageBoundary<Scalar>* between) {
     const Sizes sizes = sizes_of(shape_, windows_of(parameters, batch));
     return best_passes<Scalar>().loss(sizes, parameters.data(), batch.inputs.data(), batch.targets.data(),
                                       room_.get(), between);
@@ -89,7 +89,7 @@ double Model<Scalar>::loss(std::span<const Scalar> parameters, const Batch& batc
 
 template <class Scalar>
 double Model<Scalar>::loss_and_gradient(std::span<const Scalar> parameters, const Batch& batch,
-                                        std::span<Scalar> gradient, Between<Scalar>* between) {
+                                        std::span<Scalar> gradient, StageBoundary<Scalar>* between) {
     const Sizes sizes = sizes_of(shape_, windows_of(parameters, batch));
     if (gradient.size() != size_)
         throw Error("there is room for " + std::to_string(gradient.size()) +

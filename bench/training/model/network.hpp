@@ -14,7 +14,7 @@ namespace {
 template <class Scalar>
 class Network {
   public:
-    Network(const Sizes& sizes, const Scalar* parameters, Scalar* room, Between<Scalar>* between)
+    Network(const Sizes& sizes, const Scalar* parameters, Scalar* room, StageBoundary<Scalar>* between)
         : sizes_(sizes), rows_(sizes.rows()), C_(sizes.width), tensors_(sizes, parameters),
           room_(sizes, room), between_(between) {}
 
@@ -61,10 +61,10 @@ class Network {
   private:
     using Weights = typename Tensors<const Scalar>::Block;
     using Gradients = typename Tensors<Scalar>::Block;
-    using Kept = typename Room<Scalar>::Block;
+    using BlockValues = typename Activations<Scalar>::Block;
 
     template <class Value>
-    [[nodiscard]] View<Value> wide(Value* values, Count columns) const {
+    [[nodiscard]] MatrixView<Value> wide(Value* values, Count columns) const {
         return matrix(values, rows_, columns);
     }
     static const Scalar* constant(const Scalar* values) { return values; }
@@ -84,7 +84,7 @@ class Network {
                                           row(tensors_.position() + r % sizes_.context * C_, C_);
     }
 
-    void block_forward(const Weights& w, const Kept& kept, Scalar* next) {
+    void block_forward(const Weights& w, const BlockValues& kept, Scalar* next) {
         const Count size = rows_ * C_;
         norm(sizes_, kept.x, w.attention_norm, kept.attention_inverse, kept.attention_in);
         multiply(wide(kept.qkv, 3 * C_), wide(constant(kept.attention_in), C_), matrix(w.qkv, C_, 3 * C_));
@@ -116,7 +116,7 @@ class Network {
 
     // On entry, dx has the derivatives by a part's output; on return, those by its input.
 
-    void mlp_backward(const Weights& w, const Kept& kept, const Gradients& to) {
+    void mlp_backward(const Weights& w, const BlockValues& kept, const Gradients& to) {
         const Count H = mlp_factor * C_;
         const auto dx = wide(constant(room_.dx), C_);
         const auto dhidden = wide(constant(room_.dhidden), H);
@@ -130,7 +130,7 @@ class Network {
                       to.mlp_norm);
     }
 
-    void attention_backward(const Weights& w, const Kept& kept, const Gradients& to) {
+    void attention_backward(const Weights& w, const BlockValues& kept, const Gradients& to) {
         const auto dx = wide(constant(room_.dx), C_);
         multiply_along(matrix(to.projection, C_, C_), wide(constant(kept.mixed), C_), dx);
         multiply_across(wide(room_.dwide, C_), dx, matrix(w.projection, C_, C_));
@@ -148,25 +148,25 @@ class Network {
     Count rows_;
     Count C_;
     Tensors<const Scalar> tensors_;
-    Room<Scalar> room_;
-    Between<Scalar>* between_;
+    Activations<Scalar> room_;
+    StageBoundary<Scalar>* between_;
 };
 
 template <class Scalar>
 std::size_t room_size(const Sizes& sizes) {
-    return static_cast<std::size_t>(Room<Scalar>(sizes, nullptr).end);
+    return static_cast<std::size_t>(Activations<Scalar>(sizes, nullptr).end);
 }
 
 template <class Scalar>
 double loss(const Sizes& sizes, const Scalar* parameters, const std::uint8_t* inputs,
-            const std::uint8_t* targets, Scalar* room, Between<Scalar>* between) {
+            const std::uint8_t* targets, Scalar* room, StageBoundary<Scalar>* between) {
     return Network<Scalar>(sizes, parameters, room, between).forward(inputs, targets);
 }
 
 template <class Scalar>
 double loss_and_gradient(const Sizes& sizes, const Scalar* parameters, const std::uint8_t* inputs,
                          const std::uint8_t* targets, Scalar* gradient, Scalar* room,
-                         Between<Scalar>* between) {
+                         StageBoundary<Scalar>* between) {
     Network<Scalar> network(sizes, parameters, room, between);
     const double loss = network.forward(inputs, targets);
     network.backward(inputs, gradient);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <truestep/training/between.hpp>
+#include <truestep/training/stage_boundary.hpp>
 
 namespace truestep::training {
 
@@ -27,10 +27,10 @@ template <class Scalar>
 struct Passes {
     std::size_t (*room)(const Sizes&);
     double (*loss)(const Sizes&, const Scalar* parameters, const std::uint8_t* inputs,
-                   const std::uint8_t* targets, Scalar* room, Between<Scalar>* between);
+                   const std::uint8_t* targets, Scalar* room, StageBoundary<Scalar>* between);
     double (*loss_and_gradient)(const Sizes&, const Scalar* parameters, const std::uint8_t* inputs,
                                 const std::uint8_t* targets, Scalar* gradient, Scalar* room,
-                                Between<Scalar>* between);
+                                StageBoundary<Scalar>* between);
 };
 
 extern const Passes<float> plain_passes;

@@ -50,7 +50,7 @@ class Tensors {
 
 /// The working memory: what the forward pass leaves for the backward pass, and that pass's own.
 template <class Scalar>
-class Room {
+class Activations {
   public:
     struct Block {
         Scalar* x;                 ///< rows x width: what comes in
@@ -67,7 +67,7 @@ class Room {
     };
 
     /// A null `begin` only computes the size.
-    Room(const Sizes& sizes, Scalar* begin) : sizes_(sizes), begin_(begin) {
+    Activations(const Sizes& sizes, Scalar* begin) : sizes_(sizes), begin_(begin) {
         const Count wide = sizes.rows() * sizes.width;
         Cut cut{begin, 0};
         static_cast<void>(block_from(cut));

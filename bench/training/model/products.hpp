@@ -12,21 +12,21 @@ namespace {
 
 /// A matrix of rows of `columns` values, `stride` apart.
 template <class Scalar>
-struct View {
+struct MatrixView {
     Scalar* values;
     Count rows;
     Count columns;
     Count stride;
 
-    [[nodiscard]] View<const Scalar> constant() const { return {values, rows, columns, stride}; }
-    [[nodiscard]] View upto(Count count) const { return {values, count, columns, stride}; }
-    [[nodiscard]] View from(Count begin, Count count) const {
+    [[nodiscard]] MatrixView<const Scalar> constant() const { return {values, rows, columns, stride}; }
+    [[nodiscard]] MatrixView upto(Count count) const { return {values, count, columns, stride}; }
+    [[nodiscard]] MatrixView from(Count begin, Count count) const {
         return {values + begin * stride, count, columns, stride};
     }
 };
 
 template <class Scalar>
-View<Scalar> matrix(Scalar* values, Count rows, Count columns) {
+MatrixView<Scalar> matrix(Scalar* values, Count rows, Count columns) {
     return {values, rows, columns, columns};
 }
 
@@ -42,16 +42,16 @@ using ConstStrided =
                Eigen::OuterStride<>>;
 
 template <class Scalar>
-Strided<Scalar> mapped(const View<Scalar>& view) {
+Strided<Scalar> mapped(const MatrixView<Scalar>& view) {
     return {view.values, view.rows, view.columns, Eigen::OuterStride<>(view.stride)};
 }
 template <class Scalar>
-ConstStrided<Scalar> mapped(const View<const Scalar>& view) {
+ConstStrided<Scalar> mapped(const MatrixView<const Scalar>& view) {
     return {view.values, view.rows, view.columns, Eigen::OuterStride<>(view.stride)};
 }
 
 template <class Scalar, class Product>
-void into(const View<Scalar>& to, Keep keep, Scalar factor, const Product& product) {
+void into(const MatrixView<Scalar>& to, Keep keep, Scalar factor, const Product& product) {
     auto result = mapped(to);
     if (keep == Keep::no)
         result.setZero();
@@ -60,24 +60,24 @@ void into(const View<Scalar>& to, Keep keep, Scalar factor, const Product& produ
 
 /// to = factor * first second, plus the old values if kept.
 template <class Scalar>
-[[gnu::noinline]] void multiply(const View<Scalar>& to, const View<const Scalar>& first,
-                                const View<const Scalar>& second, Keep keep = Keep::no,
+[[gnu::noinline]] void multiply(const MatrixView<Scalar>& to, const MatrixView<const Scalar>& first,
+                                const MatrixView<const Scalar>& second, Keep keep = Keep::no,
                                 Scalar factor = Scalar(1)) {
     into(to, keep, factor, mapped(first) * mapped(second));
 }
 
 /// The same with the transpose of the second.
 template <class Scalar>
-[[gnu::noinline]] void multiply_across(const View<Scalar>& to, const View<const Scalar>& first,
-                                       const View<const Scalar>& second, Keep keep = Keep::no,
+[[gnu::noinline]] void multiply_across(const MatrixView<Scalar>& to, const MatrixView<const Scalar>& first,
+                                       const MatrixView<const Scalar>& second, Keep keep = Keep::no,
                                        Scalar factor = Scalar(1)) {
     into(to, keep, factor, mapped(first) * mapped(second).transpose());
 }
 
 /// The same with the transpose of the first.
 template <class Scalar>
-[[gnu::noinline]] void multiply_along(const View<Scalar>& to, const View<const Scalar>& first,
-                                      const View<const Scalar>& second, Keep keep = Keep::no,
+[[gnu::noinline]] void multiply_along(const MatrixView<Scalar>& to, const MatrixView<const Scalar>& first,
+                                      const MatrixView<const Scalar>& second, Keep keep = Keep::no,
                                       Scalar factor = Scalar(1)) {
     into(to, keep, factor, mapped(first).transpose() * mapped(second));
 }

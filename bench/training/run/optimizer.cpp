@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <truestep/gate/meant.hpp>
+#include <truestep/gate/did_you_mean.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "compression.hpp"
@@ -28,8 +28,8 @@ std::string peer_of(const std::string& text) {
         known.emplace_back(kind.name);
         list += ", " + known.back();
     }
-    throw Error("there is no optimizer '" + name + "'" + gate::meant(name, known) + " (there are " + list +
-                ")");
+    throw Error("there is no optimizer '" + name + "'" + gate::did_you_mean(name, known) + " (there are " +
+                list + ")");
 }
 
 std::optional<Compression> checked_compression(const std::string& text, const Plan& plan) {

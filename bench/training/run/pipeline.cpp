@@ -104,7 +104,7 @@ void Pipeline::forward(std::size_t layer, float* values) {
     const std::size_t boundary = boundary_behind(layer);
     if (boundary == behind_.size() || !compression_)
         return;
-    Kept& kept = kept_[boundary];
+    BoundaryValues& kept = kept_[boundary];
     kept.q.resize(ids_.size() * width_);
     kept.z.resize(ids_.size() * rank());
     compress(matrices(boundary, Side::sender), ids_, values, kept.q.data(), kept.z.data());
@@ -120,7 +120,7 @@ void Pipeline::backward(std::size_t layer, float* values) {
         sent_ += 2 * tokens * width_ * sizeof(float);
         return;
     }
-    const Kept& kept = kept_[boundary];
+    const BoundaryValues& kept = kept_[boundary];
     const distributed::mapl::SideMatrices sender = matrices(boundary, Side::sender);
     const distributed::mapl::SideMatrices receiver = matrices(boundary, Side::receiver);
     const std::size_t part = boundary * this->values();

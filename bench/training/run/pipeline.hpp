@@ -10,8 +10,8 @@
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/distributed/mapl/passes.hpp>
 #include <truestep/problem/problem.hpp>
-#include <truestep/training/between.hpp>
 #include <truestep/training/run.hpp>
+#include <truestep/training/stage_boundary.hpp>
 
 #include "compression.hpp"
 #include "peers/peer.hpp"
@@ -31,7 +31,7 @@ namespace truestep::training {
 /// All boundaries between a rank's stages, in one thread: a pass runs as a whole, and bytes that
 /// would travel are counted. The passes of distributed/mapl compute what its ends compute with
 /// messages, to the same bits. Ranks are replicas (section 22.1): A follows the mean over them.
-class Pipeline final : public Between<float> {
+class Pipeline final : public StageBoundary<float> {
   public:
     /// The links have to outlive the pipeline.
     Pipeline(const Plan& plan, const std::optional<Compression>& compression, std::uint64_t seed,
@@ -62,7 +62,7 @@ class Pipeline final : public Between<float> {
         distributed::mapl::Floats sender; ///< P of each side
         distributed::mapl::Floats receiver;
     };
-    struct Kept {
+    struct BoundaryValues {
         distributed::mapl::Floats q;
         distributed::mapl::Floats z;
     };
@@ -86,7 +86,7 @@ class Pipeline final : public Between<float> {
     distributed::mapl::Floats receivers_part_;
     std::unique_ptr<peers::Peer> adams_; ///< trains A if it is free
     distributed::Communicator& replicas_;
-    std::vector<Kept> kept_;
+    std::vector<BoundaryValues> kept_;
     distributed::mapl::Floats dz_;
     distributed::mapl::Floats gradient_; ///< G, while dX takes its place
     std::vector<distributed::mapl::Id> ids_;

@@ -18,10 +18,10 @@
 #include <truestep/training/run.hpp>
 
 #include "checkpoint.hpp"
+#include "multi_process_checkpoint.hpp"
 #include "optimizer.hpp"
 #include "peers/links.hpp"
 #include "pipeline.hpp"
-#include "together.hpp"
 #include "windows.hpp"
 
 namespace truestep::training {
@@ -290,8 +290,8 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     if (plan.processes)
         run_as_processes([&](const peers::Links& links) {
             if (run.keeps()) {
-                Together found = load_together(checkpoint_path(plan.checkpoints, optimizer, seed),
-                                               run.identity, links.all);
+                SharedCheckpoint found = load_together(checkpoint_path(plan.checkpoints, optimizer, seed),
+                                                       run.identity, links.all);
                 run.begun_with = std::move(found.checkpoint);
                 refused = std::move(found.refused);
             }

@@ -42,7 +42,7 @@ std::string text_of(const Settings& settings) {
            " decay=" + std::to_string(of.decay);
 }
 
-Floats made_up(double phase, std::size_t count) {
+Floats synthetic(double phase, std::size_t count) {
     Floats values(count);
     for (std::size_t i = 0; i < count; ++i)
         values[i] = static_cast<float>(std::sin(phase + 0.37 * static_cast<double>(i * i % 101)));
@@ -50,10 +50,10 @@ Floats made_up(double phase, std::size_t count) {
 }
 
 Floats activations(int number) {
-    return made_up(number, tokens * 6);
+    return synthetic(number, tokens * 6);
 }
 Floats gradient(int number) {
-    return made_up(100.0 + number, tokens * 6);
+    return synthetic(100.0 + number, tokens * 6);
 }
 std::vector<Id> ids(int number) {
     std::vector<Id> made;
@@ -61,19 +61,19 @@ std::vector<Id> ids(int number) {
         made.push_back(static_cast<Id>((token * 3 + number) % 4));
     return made;
 }
-const Floats sender_anchor = made_up(7.0, 12);
-const Floats receiver_anchor = made_up(8.0, 12);
+const Floats sender_anchor = synthetic(7.0, 12);
+const Floats receiver_anchor = synthetic(8.0, 12);
 
 /// All results, in this order: for each micro-batch Xhat, dX; for each step dE of both, A, and the
 /// codebooks.
-struct Came {
+struct AllResults {
     std::vector<Floats> activations, gradients, of_sender, of_receiver, subspaces, codebooks, learned;
     Floats receivers_codebooks; ///< at the end
-    friend bool operator==(const Came&, const Came&) = default;
+    friend bool operator==(const AllResults&, const AllResults&) = default;
 };
 
-Came over_ends(const Settings& settings) {
-    Came came;
+AllResults over_ends(const Settings& settings) {
+    AllResults came;
     const Floats start = first_subspace(6, 3, 1);
     distributed::run_peers(2, [&](Peers& peers) {
         if (peers.rank() == 0) {
@@ -134,7 +134,7 @@ void send_as_codewords(truestep_mapl_boundary* boundary, const Settings& setting
 
 /// Takes a micro-batch through one handle of the C interface, forward and back.
 void carry_with(truestep_mapl_boundary* boundary, const Settings& settings, int step, int number,
-                const std::vector<Id>& narrow, Came& came) {
+                const std::vector<Id>& narrow, AllResults& came) {
     const truestep_values of_sender = view(sender_anchor);
     const truestep_values of_receiver = view(receiver_anchor);
     const Floats x = activations(number);
@@ -164,13 +164,14 @@ void carry_with(truestep_mapl_boundary* boundary, const Settings& settings, int 
     came.gradients.push_back(dx);
 }
 
-void carry(truestep_mapl_boundary* boundary, const Settings& settings, int step, int number, Came& came) {
+void carry(truestep_mapl_boundary* boundary, const Settings& settings, int step, int number,
+           AllResults& came) {
     carry_with(boundary, settings, step, number, ids(number), came);
 }
 
 /// The same as over ends, with `rate` in all steps.
-Came over_handle(double rate, const Settings& settings) {
-    Came came;
+AllResults over_handle(double rate, const Settings& settings) {
+    AllResults came;
     truestep_mapl_boundary* boundary = nullptr;
     EXPECT_EQ(truestep_mapl_boundary_create(text_of(settings).c_str(), nullptr, &boundary), TRUESTEP_OK)
         << truestep_last_error();
@@ -232,7 +233,7 @@ std::vector<Floats> of_replicas_over_handles(const Settings& settings) {
         Floats mean(18, 0.0F);
         for (int replica = 0; replica < 2; ++replica) {
             truestep_mapl_boundary* boundary = boundaries.at(static_cast<std::size_t>(replica));
-            Came came;
+            AllResults came;
             came.of_sender.emplace_back(12, 0.0F);
             came.of_receiver.emplace_back(12, 0.0F);
             carry_with(boundary, settings, step, 10 * replica + step, ids(step), came);
@@ -290,7 +291,7 @@ TEST(MaplBoundary, HasTheBitsOfTheEnds) {
     const Quantization coded{.codewords = 6, .groups = 3, .rounds = 2, .subsets = 3, .decay = 0.75};
     for (const Settings& settings : {with(Payload::fp32), with(Payload::bf16), with(Payload::fp32, coded),
                                      with(Payload::bf16, coded)}) {
-        const Came right = over_ends(settings);
+        const AllResults right = over_ends(settings);
         EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
         EXPECT_TRUE(over_handle(0.1, settings) == right);
         EXPECT_FALSE(over_handle(0.10001, settings) == right); // the comparison can fail

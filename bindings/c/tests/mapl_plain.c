@@ -30,7 +30,7 @@ static float anchored(const float* anchor, const float* rows, int token, int i) 
     return sum;
 }
 
-results plain(const inputs* in, mistake wrong) {
+results plain(const inputs* in, known_bug wrong) {
     results out;
     memset(&out, 0, sizeof out);
     const int turned = wrong == TRANSPOSED_IN_BACKWARD;

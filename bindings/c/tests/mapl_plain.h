@@ -30,7 +30,7 @@ typedef struct inputs {
     float anchor_q[IDS * RANK];
 } inputs;
 
-typedef enum mistake {
+typedef enum known_bug {
     NONE,
     ANCHOR_NOT_TAKEN_OFF,
     ANCHOR_NOT_ADDED_BACK,
@@ -41,10 +41,10 @@ typedef enum mistake {
     REPEATED_IDS_OVERWRITE,
     ANCHORS_SIGN,
     MISTAKES
-} mistake;
+} known_bug;
 
 inputs make_inputs(void);
 /* What a micro-batch makes. */
-results plain(const inputs* in, mistake wrong);
+results plain(const inputs* in, known_bug wrong);
 
 #endif

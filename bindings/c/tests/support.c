@@ -32,7 +32,7 @@ void check_fails(truestep_status got, truestep_status wanted, const char* text, 
 }
 
 /* Any numbers will do that are not alike; of both signs, and of several sizes. */
-float made_up(int32_t rank, int32_t step, int64_t index) {
+float synthetic(int32_t rank, int32_t step, int64_t index) {
     uint64_t bits = (uint64_t)rank * 1000003U + (uint64_t)step * 7919U + (uint64_t)index * 104729U + 17U;
     bits ^= bits >> 7U;
     bits *= 0x9E3779B97F4A7C15U;
@@ -42,12 +42,12 @@ float made_up(int32_t rank, int32_t step, int64_t index) {
 
 void make_gradient(float* gradient, int32_t rank, int32_t step) {
     for (int64_t i = 0; i < SIZE; ++i)
-        gradient[i] = made_up(rank, step, i);
+        gradient[i] = synthetic(rank, step, i);
 }
 
 void make_parameters(float* parameters) {
     for (int64_t i = 0; i < SIZE; ++i)
-        parameters[i] = made_up(99, 0, i) / 8.0F;
+        parameters[i] = synthetic(99, 0, i) / 8.0F;
 }
 
 truestep_values floats(const float* values, int64_t count) {

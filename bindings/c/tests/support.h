@@ -25,7 +25,7 @@ void check_ok(truestep_status status, const char* file, int line, const char* wh
 void check_fails(truestep_status got, truestep_status wanted, const char* text, const char* file, int line,
                  const char* what);
 
-float made_up(int32_t rank, int32_t step, int64_t index);
+float synthetic(int32_t rank, int32_t step, int64_t index);
 void make_gradient(float* gradient, int32_t rank, int32_t step);
 void make_parameters(float* parameters);
 truestep_values floats(const float* values, int64_t count);

@@ -102,7 +102,7 @@ class Files {
     [[nodiscard]] const std::vector<Operation>& operations() const { return operations_; }
 
   private:
-    class View;
+    class ObservedState;
     class Input;
     class Output;
 

@@ -58,11 +58,11 @@ class Files::Output : public OutputFile {
     std::function<std::uint64_t()> meetings_;
 };
 
-class Files::View : public FileSystem {
+class Files::ObservedState : public FileSystem {
   public:
     using Kind = Operation::Kind;
 
-    View(Files& files, int rank, std::function<std::uint64_t()> meetings)
+    ObservedState(Files& files, int rank, std::function<std::uint64_t()> meetings)
         : files_(files), rank_(rank), meetings_(std::move(meetings)) {}
 
     [[nodiscard]] FileKind kind(const Path& path) const override {
@@ -118,7 +118,7 @@ class Files::View : public FileSystem {
 };
 
 std::unique_ptr<FileSystem> Files::rank(int rank, std::function<std::uint64_t()> meetings) {
-    return std::make_unique<View>(*this, rank, std::move(meetings));
+    return std::make_unique<ObservedState>(*this, rank, std::move(meetings));
 }
 
 std::error_code Files::apply(Operation operation) {

@@ -24,7 +24,7 @@ constexpr Kind common{"anchor", false, false, false};
 constexpr Kind bits{"active", false, true, false};
 constexpr Kind between{"received", false, false, true};
 
-Schema made_up(const std::string& config, const std::string& what) {
+Schema synthetic(const std::string& config, const std::string& what) {
     const nlohmann::json object = parse_json(config, what);
     ObjectReader reader(object, what);
     EXPECT_EQ(reader.text("algorithm"), "made-up");
@@ -60,7 +60,7 @@ class TraceFileTest : public testing::Test {
     ~TraceFileTest() override { std::filesystem::remove(path_); }
 
     void write(Replicas replicas, bool intermediates, bool ranks_differ = false) const {
-        Writer writer(path_, made_up(config, "config"), "a test", intermediates, replicas);
+        Writer writer(path_, synthetic(config, "config"), "a test", intermediates, replicas);
         writer.series("rate", std::vector<double>{0.5, 0.25});
         writer.series("start", vector_of(0, 0, 0.0F));
         for (Index step = 1; step <= 2; ++step) {
@@ -77,7 +77,7 @@ class TraceFileTest : public testing::Test {
         writer.finish();
     }
 
-    [[nodiscard]] Reader read() const { return {path_, made_up}; }
+    [[nodiscard]] Reader read() const { return {path_, synthetic}; }
 
     const std::vector<float>& keep(Index step, int rank, float what) const {
         return kept_ = vector_of(step, rank, what);
@@ -121,7 +121,7 @@ TEST_F(TraceFileTest, WhatIsWrittenIsReadForEveryRank) {
 
 TEST_F(TraceFileTest, CopiesAreEachRanksOwnAndFingerprintsOfThem) {
     write(Replicas::copies, false, true);
-    Replicated<float> held = read().replicated_values(common, 2);
+    ReplicatedValues<float> held = read().replicated_values(common, 2);
     EXPECT_FALSE(held.shared.has_value());
     ASSERT_EQ(held.copies.size(), 3U);
     for (int rank = 0; rank < 3; ++rank)
@@ -161,7 +161,7 @@ TEST_F(TraceFileTest, WhatIsNoTraceIsRefusedInOneLineWithItsPath) {
 }
 
 TEST_F(TraceFileTest, ATraceWithoutResultsNamesThoseThatItMightHold) {
-    const Schema schema = made_up(config, "config");
+    const Schema schema = synthetic(config, "config");
     storage::SafetensorsWriter writer(
         path_, {{"format", "scape-trace"}, {"version", "1"}, {"source", "a test"}, {"config", config}});
     writer.declare("rate", DataType::f64, {2});

@@ -123,7 +123,7 @@ class Witness final : public Peers {
     void send(Traffic, int peer, std::uint64_t number, std::shared_ptr<const void>, std::size_t) override {
         sent.emplace_back(peer, number);
     }
-    std::unique_ptr<Incoming> receive(Traffic, int, std::uint64_t, std::size_t) override {
+    std::unique_ptr<IncomingMessage> receive(Traffic, int, std::uint64_t, std::size_t) override {
         return std::make_unique<Nothing>();
     }
     void progress() override { sent.emplace_back(0, 0); }
@@ -132,7 +132,7 @@ class Witness final : public Peers {
     std::vector<std::pair<int, std::uint64_t>> sent;
 
   private:
-    class Nothing final : public Incoming {
+    class Nothing final : public IncomingMessage {
         const std::byte* wait(std::size_t) override { return nullptr; }
     };
 };

@@ -175,8 +175,8 @@ class Witness final : public Communicator {
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
         events.push_back({'s', traffic});
-        return std::make_unique<Seen>(*this, traffic,
-                                      inner_.start_all_gather(traffic, send, receive, sizes));
+        return std::make_unique<WitnessedExchange>(*this, traffic,
+                                                   inner_.start_all_gather(traffic, send, receive, sizes));
     }
     void progress() override {}
     void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
@@ -184,9 +184,9 @@ class Witness final : public Communicator {
     std::vector<Event> events;
 
   private:
-    class Seen final : public Exchange {
+    class WitnessedExchange final : public Exchange {
       public:
-        Seen(Witness& witness, Traffic traffic, std::unique_ptr<Exchange> exchange)
+        WitnessedExchange(Witness& witness, Traffic traffic, std::unique_ptr<Exchange> exchange)
             : witness_(witness), traffic_(traffic), exchange_(std::move(exchange)) {}
         void wait() override {
             exchange_->wait();

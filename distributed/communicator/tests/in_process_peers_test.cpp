@@ -28,11 +28,12 @@ void send(Peers& peers, int to, std::uint64_t round, const std::shared_ptr<Numbe
     peers.send(Traffic::parameters, to, round, {numbers, numbers->data()}, numbers->size() * 8);
 }
 
-std::unique_ptr<Incoming> receive(Peers& peers, int from, std::uint64_t round, std::size_t size = 3) {
+std::unique_ptr<IncomingMessage> receive(Peers& peers, int from, std::uint64_t round,
+                                         std::size_t size = 3) {
     return peers.receive(Traffic::parameters, from, round, size * 8);
 }
 
-std::uint64_t value_of(Incoming& incoming, std::size_t size = 3) {
+std::uint64_t value_of(IncomingMessage& incoming, std::size_t size = 3) {
     std::uint64_t value = 0;
     std::memcpy(&value, incoming.wait(size * 8) + (size - 1) * 8, sizeof value);
     return value;
@@ -107,7 +108,7 @@ TEST_P(InProcessPeersOf, ManyUnderWayKeepTheirOrder) {
         const int previous = (peers.rank() + peers.size() - 1) % peers.size();
         if (next == peers.rank())
             return;
-        std::vector<std::unique_ptr<Incoming>> incoming;
+        std::vector<std::unique_ptr<IncomingMessage>> incoming;
         for (std::uint64_t round = 0; round < 50; ++round) {
             if (round % 2 == 0)
                 send(peers, next, round, message(peers.rank(), round));

@@ -57,12 +57,12 @@ void send(Peers& peers, int to, std::uint64_t number) {
     send(peers, to, number, message(peers.rank(), number, size_of(number)));
 }
 
-std::unique_ptr<Incoming> receive(Peers& peers, int from, std::uint64_t number) {
+std::unique_ptr<IncomingMessage> receive(Peers& peers, int from, std::uint64_t number) {
     return peers.receive(Traffic::parameters, from, number, size_of(number));
 }
 
 /// Reads the message in pieces, each as soon as it has arrived.
-bool is_right(Incoming& incoming, int from, std::uint64_t number) {
+bool is_right(IncomingMessage& incoming, int from, std::uint64_t number) {
     constexpr std::size_t step = 300'000;
     const std::size_t size = size_of(number);
     for (std::size_t begin = 0; begin <= size; begin += step) {
@@ -118,7 +118,7 @@ bool complete_graph(Peers& peers) {
 /// its order of sends and receives.
 bool many_under_way(Peers& peers) {
     constexpr std::uint64_t messages = 20;
-    std::vector<std::vector<std::unique_ptr<Incoming>>> from(static_cast<std::size_t>(peers.size()));
+    std::vector<std::vector<std::unique_ptr<IncomingMessage>>> from(static_cast<std::size_t>(peers.size()));
     bool good = true;
     for (std::uint64_t number = 0; number < messages; ++number)
         for (int turn = 1; turn < peers.size(); ++turn) {

@@ -145,8 +145,8 @@ class OnADevice final : public Peers {
               std::size_t bytes) override {
         inner_.send(traffic, peer, number, std::move(message), bytes);
     }
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override {
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override {
         return inner_.receive(traffic, peer, number, bytes);
     }
     [[nodiscard]] bool host_can_read(Traffic traffic) const override {

@@ -135,7 +135,7 @@ TEST_P(LocalTest, GossipAndMomentum) {
                     Guarded before(values(generator, size));
                     Guarded theta(size);
                     std::vector<std::vector<float>> others;
-                    std::vector<Met> met;
+                    std::vector<NeighbourVector> met;
                     for (std::size_t k = 0; k < neighbours; ++k)
                         others.push_back(values(generator, size));
                     for (std::size_t k = 0; k < neighbours; ++k)
@@ -143,7 +143,7 @@ TEST_P(LocalTest, GossipAndMomentum) {
                     std::vector<float> right, right_before = {before.data(), before.data() + size};
                     for (Index i = 0; i < size; ++i) {
                         float acc = 0.0F;
-                        for (const Met& one : met)
+                        for (const NeighbourVector& one : met)
                             acc = element::pull(acc, one.lambda, y.data()[i], one.y[i]);
                         const float z =
                             met.empty() ? y.data()[i] : element::gossiped(0.3F, y.data()[i], acc);

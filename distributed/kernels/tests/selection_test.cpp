@@ -192,8 +192,8 @@ class AheadTest : public SelectorTest {
         Index missed = 0;
     };
 
-    static std::vector<SelectionAhead::Wanted> segments(double share) {
-        std::vector<SelectionAhead::Wanted> result;
+    static std::vector<SelectionAhead::SegmentRequest> segments(double share) {
+        std::vector<SelectionAhead::SegmentRequest> result;
         for (const auto& [begin, end] :
              {std::pair<Index, Index>{0, 37}, {37, 9'100}, {9'100, 9'102}, {9'102, size}})
             result.push_back(
@@ -205,7 +205,8 @@ class AheadTest : public SelectorTest {
     }
 
     static Outcome take(const std::vector<float>& c, const Mask& current,
-                        const std::vector<SelectionAhead::Wanted>& wanted, const std::vector<Index>& cuts) {
+                        const std::vector<SelectionAhead::SegmentRequest>& wanted,
+                        const std::vector<Index>& cuts) {
         Scalars s;
         s.b1 = 0.5F;
         s.a1 = 1.0F;

@@ -269,8 +269,8 @@ CheckOutcome check_sharded(const CheckSetting& setting, Communicator& communicat
         verify::VerifyOptions options;
         // The bound of a free run grows with every step until it proves nothing; one step's does
         // not.
-        options.from =
-            setting.reduction == Reduction::ordered ? verify::From::start : verify::From::recorded;
+        options.from = setting.reduction == Reduction::ordered ? verify::ReferenceStart::start
+                                                               : verify::ReferenceStart::recorded;
         options.level = verify::parse_trace_level(std::string(level(setting.reduction)));
         outcome.verdict = verify::scape::verify_trace(trace, options);
     }

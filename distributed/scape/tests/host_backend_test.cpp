@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel_support.hpp"
-#include "room.hpp"
+#include "reusable_buffer.hpp"
 #include "rounded_payload.hpp"
 
 namespace truestep::distributed::scape {
@@ -84,7 +84,7 @@ TEST(HostBackend, MovesTheMomentBetweenAnyTwoMasks) {
 
 /// A step reuses the room of the one before; one that needs less than half of it frees the surplus.
 TEST(Rooms, AreKeptUntilTheyAreMuchTooLarge) {
-    Room<std::vector<float>> room;
+    ReusableBuffer<std::vector<float>> room;
     const float* const first = room.make(1000);
     room.end_step();
     EXPECT_EQ(room.make(600), first);

@@ -143,12 +143,12 @@ class WritesInPlace : public WrappedFiles {
 /// Holds some files' bytes back, and writes them when the folder has its name.
 class WritesLate : public WrappedFiles {
   public:
-    struct Held {
+    struct SharedFiles {
         std::mutex mutex;
         std::map<std::string, std::string> files; // of all ranks
     };
 
-    WritesLate(FileSystem& inner, std::string those, std::shared_ptr<Held> held)
+    WritesLate(FileSystem& inner, std::string those, std::shared_ptr<SharedFiles> held)
         : WrappedFiles(inner), those_(std::move(those)), held_(std::move(held)) {}
 
     [[nodiscard]] FileKind kind(const Path& path) const override {
@@ -190,7 +190,7 @@ class WritesLate : public WrappedFiles {
   private:
     class Output : public OutputFile {
       public:
-        Output(Held& held, std::string path) : held_(held), path_(std::move(path)) {}
+        Output(SharedFiles& held, std::string path) : held_(held), path_(std::move(path)) {}
         [[nodiscard]] std::size_t write(std::span<const std::byte> bytes, std::error_code& error) override {
             error.clear();
             const std::lock_guard lock(held_.mutex);
@@ -201,7 +201,7 @@ class WritesLate : public WrappedFiles {
         [[nodiscard]] std::error_code close() override { return {}; }
 
       private:
-        Held& held_;
+        SharedFiles& held_;
         std::string path_;
     };
 
@@ -220,7 +220,7 @@ class WritesLate : public WrappedFiles {
     }
 
     std::string those_;
-    std::shared_ptr<Held> held_;
+    std::shared_ptr<SharedFiles> held_;
 };
 
 /// Takes a short write for a complete one.
@@ -242,9 +242,9 @@ class ForgetsTheRest : public WrappedFiles {
     }
 };
 
-template <class Mistake, class... Arguments>
+template <class KnownBug, class... Arguments>
 Layer layer(Arguments... arguments) {
-    return [=](FileSystem& inner) { return std::make_unique<Mistake>(inner, arguments...); };
+    return [=](FileSystem& inner) { return std::make_unique<KnownBug>(inner, arguments...); };
 }
 
 Layer folders(UnsyncedFolders::Which which) {
@@ -285,10 +285,10 @@ const std::vector<Planted>& planted_writers() {
         {"written under its own name from the beginning", layer<WritesInPlace>(),
          "bytes to /home/new/checkpoints/step-0000000001/manifest.json"},
         {"renamed before the ranks' files are written",
-         layer<WritesLate>(std::string("rank-"), std::make_shared<WritesLate::Held>()),
+         layer<WritesLate>(std::string("rank-"), std::make_shared<WritesLate::SharedFiles>()),
          "create /home/new/checkpoints/step-0000000001/rank-0000.safetensors"},
         {"renamed before the manifest is written",
-         layer<WritesLate>(std::string("manifest"), std::make_shared<WritesLate::Held>()),
+         layer<WritesLate>(std::string("manifest"), std::make_shared<WritesLate::SharedFiles>()),
          "bytes to /home/new/checkpoints/step-0000000001/manifest.json"},
         {"a short write is taken for a whole one", layer<ForgetsTheRest>(),
          "sync folder /home/new/checkpoints", 100},

@@ -26,13 +26,13 @@ problem::Layout larger_model() {
         {{"embed", 30'011, false}, {"norm", 33, true}, {"mlp", 61'001, false}, {"tiny", 70, false}});
 }
 
-enum class Mistake { none, swaps_on_one_rank_only, writes_into_the_state };
+enum class KnownBug { none, swaps_on_one_rank_only, writes_into_the_state };
 
 class Mistaken final : public ForwardingBackend, public ConsumedGradients {
   public:
-    Mistaken(std::unique_ptr<Backend> to, Mistake mistake, int rank)
+    Mistaken(std::unique_ptr<Backend> to, KnownBug known_bug, int rank)
         : ForwardingBackend(std::move(to)), consumed_(*ForwardingBackend::capabilities().consumed),
-          mistake_(mistake), rank_(rank) {}
+          known_bug_(known_bug), rank_(rank) {}
 
     Capabilities capabilities() override {
         Capabilities can = ForwardingBackend::capabilities();
@@ -41,19 +41,19 @@ class Mistaken final : public ForwardingBackend, public ConsumedGradients {
     }
 
     void keep(AlignedFloats& gradient) override {
-        if (mistake_ != Mistake::swaps_on_one_rank_only || rank_ == 0)
+        if (known_bug_ != KnownBug::swaps_on_one_rank_only || rank_ == 0)
             consumed_.keep(gradient);
     }
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
-        if (mistake_ == Mistake::writes_into_the_state)
+        if (known_bug_ == KnownBug::writes_into_the_state)
             local_pass(scalars, gradient.data());
         return consumed_.local_pass_over(scalars, gradient);
     }
-    void take_back() override { consumed_.take_back(); }
+    void roll_back() override { consumed_.roll_back(); }
 
   private:
     ConsumedGradients& consumed_;
-    Mistake mistake_;
+    KnownBug known_bug_;
     int rank_;
 };
 
@@ -63,7 +63,7 @@ struct Tried {
     problem::DensitySchedule density = problem::DensitySchedule::constant(0.1);
     double clip_norm = 0.0;
     int threads = 1;
-    Mistake mistake = Mistake::none;
+    KnownBug known_bug = KnownBug::none;
     Index refused_at = 0; ///< a step that is repeated, because the first time its gradient is refused
     float bad = std::numeric_limits<float>::quiet_NaN();
 };
@@ -85,7 +85,7 @@ std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
             drawn.push_back(initial_parameter(problem::DataClass::normal, 1, i));
         return drawn;
     }();
-    auto backend = std::make_unique<Mistaken>(make_host_backend(problem, start, run.threads), run.mistake,
+    auto backend = std::make_unique<Mistaken>(make_host_backend(problem, start, run.threads), run.known_bug,
                                               communicator.rank());
     return std::make_unique<Scape>(std::move(problem), problem::ranges(model, run.workers, run.partition),
                                    run.density, std::move(backend), communicator, Scape::Options{});
@@ -195,13 +195,13 @@ TEST(UsingUp, ARefusedStepLeavesEveryBitAndNamesTheGradient) {
 
 TEST(UsingUp, BuffersThatAreSwappedOnOneRankOnlyAreSeen) {
     Tried run;
-    run.mistake = Mistake::swaps_on_one_rank_only;
+    run.known_bug = KnownBug::swaps_on_one_rank_only;
     EXPECT_GT(differences(run), 0);
 }
 
 TEST(UsingUp, ARefusedStepThatHasTouchedTheStateIsSeen) {
     Tried run;
-    run.mistake = Mistake::writes_into_the_state;
+    run.known_bug = KnownBug::writes_into_the_state;
     run.refused_at = 3;
     EXPECT_GT(differences(run), 0);
 }

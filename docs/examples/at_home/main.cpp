@@ -19,24 +19,24 @@
 
 namespace {
 
-truestep::properties::scape::Ranked candidate(const std::string& name, bool breaks) {
+truestep::properties::scape::ImplementationSpec candidate(const std::string& name, bool breaks) {
     return {.name = name,
             .level =
                 truestep::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
             .make = [breaks](const truestep::properties::scape::Setup& setup,
                              truestep::distributed::Communicator& communicator)
-                -> std::unique_ptr<truestep::properties::scape::Candidate> {
+                -> std::unique_ptr<truestep::properties::scape::RankUnderTest> {
                 return std::make_unique<at_home::Wrapped>(setup, communicator, breaks);
             },
             // Properties that do not apply yet, and why: {{"restart", "no checkpoints yet"}}.
             // SKIPPED with the reason.
-            .left_out = {}};
+            .unsupported = {}};
 }
 
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<truestep::properties::scape::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::properties::scape::ImplementationSpec> candidates{candidate("yours", false)};
     // The broken one is tested only if it is named.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));

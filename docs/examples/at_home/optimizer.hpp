@@ -29,7 +29,7 @@ inline float truncated(float value) {
 }
 
 /// The interface of one rank. The ranks are threads here, so they share your static variables.
-class Wrapped final : public properties::Candidate {
+class Wrapped final : public properties::RankUnderTest {
   public:
     /// The setup has the tensors, segments with their owners, hyper-parameters, density schedule
     /// and initial parameters; all of them change from case to case. Bytes sent through the
@@ -51,7 +51,7 @@ class Wrapped final : public properties::Candidate {
     }
 
     /// From a device: copy to the host here. In full length, with +0 where you store nothing.
-    properties::View view() override {
+    properties::ObservedState view() override {
         const auto w = yours_.parameters();
         const auto e = yours_.residual();
         return {yours_.steps(),

@@ -20,22 +20,22 @@
 
 namespace {
 
-truestep::properties::gasloc::Ranked candidate(const std::string& name, bool breaks) {
+truestep::properties::gasloc::ImplementationSpec candidate(const std::string& name, bool breaks) {
     return {.name = name,
             .level = truestep::verify::LevelKind::rel, // exact: every bit is as in the reference
             .start = [breaks](const truestep::properties::gasloc::Settings& settings,
                               std::span<const float> parameters, truestep::distributed::Peers& peers,
-                              int) -> std::unique_ptr<truestep::properties::gasloc::Subject> {
+                              int) -> std::unique_ptr<truestep::properties::gasloc::RankUnderTest> {
                 return std::make_unique<at_home::Worker>(settings, parameters, peers, breaks);
             },
             // Why a property does not apply: SKIPPED with the reason.
-            .left_out = {{"refusal", "ranks are not asked whether they agree"}}};
+            .unsupported = {{"refusal", "ranks are not asked whether they agree"}}};
 }
 
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<truestep::properties::gasloc::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::properties::gasloc::ImplementationSpec> candidates{candidate("yours", false)};
     // The broken one is tested only if it is named.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));

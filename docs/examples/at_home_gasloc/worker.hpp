@@ -21,7 +21,7 @@ using truestep::distributed::Peers;
 using truestep::distributed::Traffic;
 using Floats = std::vector<float>;
 
-class Worker final : public gasloc::Subject {
+class Worker final : public gasloc::RankUnderTest {
   public:
     /// `breaks`: a typical bug, `before` is stored after the gossip, so that the momentum is
     /// measured from z.
@@ -90,7 +90,7 @@ class Worker final : public gasloc::Subject {
         }
         const auto met =
             gasloc::neighbours(gasloc::graph_of(settings_, now_.rounds + 1, peers_.size()), peers_.rank());
-        std::vector<std::unique_ptr<truestep::distributed::Incoming>> incoming;
+        std::vector<std::unique_ptr<truestep::distributed::IncomingMessage>> incoming;
         for (const auto& neighbour : met)
             incoming.push_back(peers_.receive(Traffic::parameters, neighbour.worker, number, 4 * d));
         for (const auto& neighbour : met)

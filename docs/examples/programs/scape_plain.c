@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static int rank, ranks;
-static const char* mistake; /* "residual" or "order": something for the gate to find */
+static const char* known_bug; /* "residual" or "order": something for the gate to find */
 
 static void die(const char* what) {
     perror(what); /* the gate tells the last line of the standard error */
@@ -385,14 +385,14 @@ static void step(const char* message, char* answer, size_t room_for_it) {
         if (s.mask[i])
             packed[k++] = s.c[i];
     all_gather(packed, k * sizeof(float), s.all);
-    const bool backwards = strcmp(mistake, "order") == 0;
+    const bool backwards = strcmp(known_bug, "order") == 0;
     for (size_t i = 0; i < k; ++i) {
         packed[i] = s.all[(backwards ? (size_t)ranks - 1 : 0) * k + i];
         for (size_t other = 1; other < (size_t)ranks; ++other)
             packed[i] = packed[i] + s.all[(backwards ? (size_t)ranks - 1 - other : other) * k + i];
     }
     for (size_t i = 0; i < s.d; ++i)
-        s.e[i] = s.mask[i] && strcmp(mistake, "residual") != 0 ? 0.0F : s.c[i];
+        s.e[i] = s.mask[i] && strcmp(known_bug, "residual") != 0 ? 0.0F : s.c[i];
     update(number(message, "learning_rate"), packed);
     free(packed);
     snprintf(answer, room_for_it,
@@ -511,7 +511,7 @@ int main(void) {
     }
     rank = atoi(of_rank);
     ranks = atoi(of_ranks);
-    mistake = getenv("MISTAKE") != NULL ? getenv("MISTAKE") : "";
+    known_bug = getenv("MISTAKE") != NULL ? getenv("MISTAKE") : "";
     meet();
     char* line = NULL;
     size_t capacity = 0;

@@ -8,7 +8,7 @@
 
 namespace truestep::gpu::gasloc {
 
-using distributed::Met;
+using distributed::NeighbourVector;
 
 /// The arithmetic of section 5.
 struct MeetingArithmetic {
@@ -63,7 +63,7 @@ using Drift = DriftWith<MeetingArithmetic>;
 
 struct MeetArguments {
     Index size;
-    const Met* met; ///< ascending by worker, in the machine's memory
+    const NeighbourVector* met; ///< ascending by worker, in the machine's memory
     Index met_count;
     float a;
     float gamma;
@@ -100,7 +100,7 @@ struct Meet {
                 Quad sum[quads_in_flight]{};
                 each([&](int number, Index at) { y[number] = load(a.y, at, a.size, aligned); });
                 for (Index i = 0; i < a.met_count; ++i) {
-                    const Met met = a.met[i];
+                    const NeighbourVector met = a.met[i];
                     const bool met_aligned = is_aligned(met.y);
                     Quad other[quads_in_flight]{};
                     each([&](int number, Index at) {

@@ -14,7 +14,7 @@
 #include <truestep/gpu/cuda_machine.hpp>
 #endif
 
-namespace truestep::gpu::gasloc::device_mistakes {
+namespace truestep::gpu::gasloc::device_known_bugs {
 
 namespace {
 
@@ -22,8 +22,8 @@ using gpu::Exchange;
 
 template <class Base>
 using WithMistake = gpu::PlantedMachine<
-    Base, Mistake,
-    gpu::InPlaceOf<Mistake::fused_multiply_add, gpu::gasloc::Drift, gpu::gasloc::planted::FusedDrift>>;
+    Base, KnownBug,
+    gpu::InPlaceOf<KnownBug::fused_multiply_add, gpu::gasloc::Drift, gpu::gasloc::planted::FusedDrift>>;
 
 template <class Base>
 class Machine : public WithMistake<Base> {
@@ -33,7 +33,7 @@ class Machine : public WithMistake<Base> {
     template <class Algorithm>
     void run(Index blocks, const typename Algorithm::Arguments& a) {
         if constexpr (std::is_same_v<Algorithm, gpu::gasloc::Meet>)
-            if (this->has(Mistake::gossip_in_place))
+            if (this->has(KnownBug::gossip_in_place))
                 return meet_one_by_one(blocks, a);
         WithMistake<Base>::template run<Algorithm>(blocks, a);
     }
@@ -56,21 +56,22 @@ class Machine : public WithMistake<Base> {
 };
 
 template <class Base, class Stream>
-OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream) {
+OnStream made(KnownBug known_bug, distributed::Peers& ranks, const Stream& stream) {
     using Mistaken = Machine<Base>;
     auto peers = std::make_unique<gpu::StagedPeers<Mistaken>>(
-        ranks, Mistaken(Base(stream, Exchange::host), mistake));
+        ranks, Mistaken(Base(stream, Exchange::host), known_bug));
     Base base(stream, Exchange::device);
     // When sending too early, only the machine of the peers has the bug.
-    if (mistake == Mistake::sent_before_written)
+    if (known_bug == KnownBug::sent_before_written)
         return {std::move(peers), std::make_unique<BlockBackend<Base>>(std::move(base))};
-    return {std::move(peers), std::make_unique<BlockBackend<Mistaken>>(Mistaken(std::move(base), mistake))};
+    return {std::move(peers),
+            std::make_unique<BlockBackend<Mistaken>>(Mistaken(std::move(base), known_bug))};
 }
 
 } // namespace
 
-const std::vector<problem::Mistake>& descriptions() {
-    static const std::vector<problem::Mistake> all{
+const std::vector<problem::KnownBug>& descriptions() {
+    static const std::vector<problem::KnownBug> all{
         {1, "gossip in place, a launch for each neighbour",
          "The second neighbour's launch reads what the first has written. Needs a worker with two "
          "neighbours."},
@@ -84,18 +85,18 @@ const std::vector<problem::Mistake>& descriptions() {
     return all;
 }
 
-OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream) {
-    if (mistake == Mistake::none)
+OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks, const gpu::HostStream& stream) {
+    if (known_bug == KnownBug::none)
         return {gpu::make_block_peers(ranks, stream), make_block_backend(stream)};
-    return made<gpu::HostMachine>(mistake, ranks, stream);
+    return made<gpu::HostMachine>(known_bug, ranks, stream);
 }
 
 #if defined(TRUESTEP_WITH_CUDA)
-OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream) {
-    if (mistake == Mistake::none)
+OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks, const gpu::CudaStream& stream) {
+    if (known_bug == KnownBug::none)
         return {gpu::make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
-    return made<gpu::CudaMachine>(mistake, ranks, stream);
+    return made<gpu::CudaMachine>(known_bug, ranks, stream);
 }
 #endif
 
-} // namespace truestep::gpu::gasloc::device_mistakes
+} // namespace truestep::gpu::gasloc::device_known_bugs

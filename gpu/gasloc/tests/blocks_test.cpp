@@ -194,7 +194,7 @@ TEST_P(Blocks, GossipAndMomentumAreTheHosts) {
                     Values before(random, size, 0);
                     Values theta(random, size, GetParam().shift);
                     std::vector<std::unique_ptr<Values>> others;
-                    std::vector<Met> met;
+                    std::vector<NeighbourVector> met;
                     for (std::size_t k = 0; k < neighbours; ++k) {
                         others.push_back(std::make_unique<Values>(random, size, GetParam().shift));
                         met.push_back({others[k]->data(), 0.25F + static_cast<float>(k)});

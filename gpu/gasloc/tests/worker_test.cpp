@@ -88,15 +88,15 @@ TEST_P(BlockWorkers, AWorkerIsTheHostsInEveryBitAlsoAfterARestart) {
 }
 
 TEST_P(BlockWorkers, WhatIsPlantedGivesOtherBits) {
-    using device_mistakes::Mistake;
-    for (const Mistake mistake : {Mistake::gossip_in_place, Mistake::last_quad_left_out,
-                                  Mistake::sent_before_written, Mistake::fused_multiply_add}) {
+    using device_known_bugs::KnownBug;
+    for (const KnownBug known_bug : {KnownBug::gossip_in_place, KnownBug::last_quad_left_out,
+                                     KnownBug::sent_before_written, KnownBug::fused_multiply_add}) {
         std::atomic<int> unlike{0};
         distributed::run_peers(3, [&](Peers& peers) {
             const Settings settings = settings_of(GetParam(), Momentum::local);
             const State right = on_host(settings, peers, 4);
             const gpu::HostStream stream(64, 1 + 16 * static_cast<std::uint64_t>(peers.rank()));
-            auto [on_stream, backend] = device_mistakes::on_stream(mistake, peers, stream);
+            auto [on_stream, backend] = device_known_bugs::on_stream(known_bug, peers, stream);
             Worker worker(settings, first_state(settings, wave(0)), *on_stream, std::move(backend));
             try {
                 train(worker, peers.rank(), 1, 4);
@@ -106,7 +106,7 @@ TEST_P(BlockWorkers, WhatIsPlantedGivesOtherBits) {
                 on_stream->leave(error.what());
             }
         });
-        EXPECT_GT(unlike, 0) << static_cast<int>(mistake);
+        EXPECT_GT(unlike, 0) << static_cast<int>(known_bug);
     }
 }
 

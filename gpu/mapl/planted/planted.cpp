@@ -2,22 +2,22 @@
 
 #include <utility>
 
-#include <truestep/gpu/algorithms/unbarred.hpp>
+#include <truestep/gpu/algorithms/without_barriers.hpp>
 #include <truestep/gpu/host_machine.hpp>
 #include <truestep/gpu/planted_machine.hpp>
 #include <truestep/gpu/staged_peers.hpp>
 
 #include "backend.hpp"
+#include "device_traffic.hpp"
 #include "host_products.hpp"
 #include "planted/algorithms.hpp"
-#include "standing.hpp"
 #if defined(TRUESTEP_WITH_CUBLAS)
 #include <truestep/gpu/cuda_machine.hpp>
 
 #include "cublas_products.hpp"
 #endif
 
-namespace truestep::gpu::mapl::device_mistakes {
+namespace truestep::gpu::mapl::device_known_bugs {
 
 namespace {
 
@@ -25,29 +25,29 @@ using gpu::Exchange;
 
 template <class Base>
 using Machine = gpu::PlantedMachine<
-    Base, Mistake,
-    gpu::InPlaceOf<Mistake::barrier_missing, boundary::SquareSums,
-                   gpu::planted::Unbarred<boundary::SquareSums>>,
-    gpu::InPlaceOf<Mistake::rows_added_at_once, boundary::AddRows, boundary::planted::AddRowsAtOnce>>;
+    Base, KnownBug,
+    gpu::InPlaceOf<KnownBug::barrier_missing, boundary::SquareSums,
+                   gpu::planted::WithoutBarriers<boundary::SquareSums>>,
+    gpu::InPlaceOf<KnownBug::rows_added_at_once, boundary::AddRows, boundary::planted::AddRowsAtOnce>>;
 
 template <class Base, class Stream, class Products>
-OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream, Products products) {
+OnStream made(KnownBug known_bug, distributed::Peers& ranks, const Stream& stream, Products products) {
     using Mistaken = Machine<Base>;
     auto peers = std::make_unique<gpu::StagedPeers<Mistaken>>(
-        ranks, Mistaken(Base(stream, Exchange::host), mistake), standing_on_machine());
+        ranks, Mistaken(Base(stream, Exchange::host), known_bug), standing_on_machine());
     Base base(stream, Exchange::device);
     // When sending too early, only the machine of the peers has the bug.
-    if (mistake == Mistake::sent_before_written)
+    if (known_bug == KnownBug::sent_before_written)
         return {std::move(peers),
                 std::make_unique<BlockBackend<Base, Products>>(std::move(base), std::move(products))};
     return {std::move(peers), std::make_unique<BlockBackend<Mistaken, Products>>(
-                                  Mistaken(std::move(base), mistake), std::move(products))};
+                                  Mistaken(std::move(base), known_bug), std::move(products))};
 }
 
 } // namespace
 
-const std::vector<problem::Mistake>& descriptions() {
-    static const std::vector<problem::Mistake> all{
+const std::vector<problem::KnownBug>& descriptions() {
+    static const std::vector<problem::KnownBug> all{
         {1, "a barrier is missing where halves are added",
          "The norm of m is of some of its values, and d no polar. Needs more than four of them."},
         {2, "the last values are left out",
@@ -61,19 +61,19 @@ const std::vector<problem::Mistake>& descriptions() {
     return all;
 }
 
-OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream) {
-    if (mistake == Mistake::none)
+OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks, const gpu::HostStream& stream) {
+    if (known_bug == KnownBug::none)
         return {make_block_peers(ranks, stream), make_block_backend(stream)};
-    return made<gpu::HostMachine>(mistake, ranks, stream,
+    return made<gpu::HostMachine>(known_bug, ranks, stream,
                                   HostProducts(gpu::HostMachine(stream, Exchange::device)));
 }
 
 #if defined(TRUESTEP_WITH_CUBLAS)
-OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream) {
-    if (mistake == Mistake::none)
+OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks, const gpu::CudaStream& stream) {
+    if (known_bug == KnownBug::none)
         return {make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
-    return made<gpu::CudaMachine>(mistake, ranks, stream, CublasProducts(stream));
+    return made<gpu::CudaMachine>(known_bug, ranks, stream, CublasProducts(stream));
 }
 #endif
 
-} // namespace truestep::gpu::mapl::device_mistakes
+} // namespace truestep::gpu::mapl::device_known_bugs

@@ -1,6 +1,6 @@
-#include <truestep/gpu/algorithms/unbarred.hpp>
+#include <truestep/gpu/algorithms/without_barriers.hpp>
 #include <truestep/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
-TRUESTEP_LAUNCH(planted::Unbarred<truestep::gpu::mapl::boundary::SquareSums>);
+TRUESTEP_LAUNCH(planted::WithoutBarriers<truestep::gpu::mapl::boundary::SquareSums>);
 TRUESTEP_LAUNCH(mapl::boundary::planted::AddRowsAtOnce);

@@ -9,7 +9,7 @@
 
 #include <truestep/distributed/mapl/codec.hpp>
 #include <truestep/distributed/mapl/passes.hpp>
-#include <truestep/gpu/algorithms/unbarred.hpp>
+#include <truestep/gpu/algorithms/without_barriers.hpp>
 
 #include "algorithms/subspace.hpp"
 #include "block_codec.hpp"
@@ -35,7 +35,7 @@ struct Way {
 
 class MaplBlocks : public testing::TestWithParam<Way> {
   protected:
-    Floats made_up(std::size_t size) {
+    Floats synthetic(std::size_t size) {
         std::normal_distribution<float> normal(0.0F, 1.0F);
         constexpr float special[]{0.0F, 0x1p-149F, 0x1.01p0F, 0x1.03p0F, 0x1.0100'02p0F, 0x1p-126F, 1e10F};
         Floats values(size);
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, MaplBlocks, testing::Values(Way{256, 1}, Way{32, 
 
 TEST_P(MaplBlocks, ValuesOf16BitsAreTheHosts) {
     for (const Index size : gpu::sizes) {
-        const Floats values = made_up(static_cast<std::size_t>(size));
+        const Floats values = synthetic(static_cast<std::size_t>(size));
         Floats right = values;
         ASSERT_TRUE(round_to_payload(Payload::bf16, right));
         std::vector<std::uint16_t> packed(values.size() + 1, 7);
@@ -123,8 +123,8 @@ TEST_P(MaplBlocks, RowsAreAddedInTheOrderOfTheTokens) {
     for (const std::size_t tokens : {std::size_t{1}, std::size_t{40}, std::size_t{700}})
         for (const std::size_t rank : {std::size_t{1}, std::size_t{5}, std::size_t{64}, std::size_t{300}}) {
             const std::vector<Id> of = ids(tokens, 9);
-            const Floats rows = made_up(tokens * rank);
-            Floats table = made_up(9 * rank);
+            const Floats rows = synthetic(tokens * rank);
+            Floats table = synthetic(9 * rank);
             Floats right = table;
             for (std::size_t token = 0; token < tokens; ++token)
                 for (std::size_t j = 0; j < rank; ++j)
@@ -164,7 +164,7 @@ std::vector<double> sums_by(Machine& machine, const Floats& values) {
 TEST_P(MaplBlocks, SquaresAreAddedInOneOrderWhateverTheThreads) {
     Machine other(128, 7);
     for (const Index size : gpu::sizes) {
-        Floats values = made_up(static_cast<std::size_t>(size));
+        Floats values = synthetic(static_cast<std::size_t>(size));
         for (float& value : values)
             value = std::fmod(value, 4.0F);
         const std::vector<double> sums = sums_by<boundary::SquareSums>(machine, values);
@@ -180,7 +180,7 @@ TEST_P(MaplBlocks, WithoutItsBarrierASumIsAnother) {
     Floats values(gpu::tile);
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = static_cast<float>(i % 7);
-    EXPECT_NE(sums_by<gpu::planted::Unbarred<boundary::SquareSums>>(machine, values),
+    EXPECT_NE(sums_by<gpu::planted::WithoutBarriers<boundary::SquareSums>>(machine, values),
               sums_by<boundary::SquareSums>(machine, values));
 }
 
@@ -224,7 +224,7 @@ TEST_P(MaplBlocks, CodewordsAreTheHosts) {
         for (const Index tokens : {0, 1, 33, 300}) {
             const Settings settings = coded(rank, groups, rounds, words);
             Coded blocks(machine, settings);
-            Floats z = made_up(static_cast<std::size_t>(tokens * rank));
+            Floats z = synthetic(static_cast<std::size_t>(tokens * rank));
             for (std::size_t i = 0; i < z.size(); i += 2)
                 z[i] = std::round(2.0F * std::fmod(z[i], 2.0F)) / 2.0F;
             Codec host(settings);

@@ -20,7 +20,7 @@ class MaplCuda : public testing::TestWithParam<bool> {
         if (const gpu::Availability here = gpu::availability(); here.devices == 0)
             GTEST_SKIP() << here.text;
     }
-    Builds device = [](Peers& ranks) -> House {
+    Builds device = [](Peers& ranks) -> EndResources {
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = GetParam()});
         return {make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
     };
@@ -45,7 +45,7 @@ TEST_P(MaplCuda, TheSameBitsAgain) {
 /// A run that is small enough for tools that check every access.
 TEST_P(MaplCuda, SmallRunIsTheHosts) {
     for (const Settings& settings : kinds(7, 3)) {
-        const Shown shown = played(settings, device, 5, 1);
+        const StepResults shown = played(settings, device, 5, 1);
         if (settings.payload == Payload::fp32 && !quantizes(settings))
             near(played(settings, on_host, 5, 1), shown);
     }

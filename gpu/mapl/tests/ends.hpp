@@ -16,19 +16,19 @@
 namespace truestep::gpu::mapl {
 
 /// The peers and the backend of an end, or null for the host's.
-struct House {
+struct EndResources {
     std::unique_ptr<distributed::Peers> peers;
     std::unique_ptr<Backend> backend;
 };
-using Builds = std::function<House(distributed::Peers&)>;
+using Builds = std::function<EndResources(distributed::Peers&)>;
 
 /// Everything that was observed of a step.
-struct Shown {
+struct StepResults {
     std::vector<Floats> xhat, dx;
     std::vector<Id> ids;
     bool finite = true;
     Floats gradient, a, m, senders_anchor, receivers_anchor, codebooks, learned;
-    friend bool operator==(const Shown&, const Shown&) = default;
+    friend bool operator==(const StepResults&, const StepResults&) = default;
 };
 
 inline Floats wave(std::size_t size, float of) {
@@ -47,15 +47,15 @@ inline std::vector<Id> some_ids(Index tokens, Index vocabulary, Index of) {
 }
 
 /// Plays `steps` steps of two micro-batches each, and returns the last one.
-inline Shown played(const Settings& settings, const Builds& build, Index tokens, int steps) {
-    Shown shown;
+inline StepResults played(const Settings& settings, const Builds& build, Index tokens, int steps) {
+    StepResults shown;
     const Floats start = first_subspace(settings.width, settings.rank, 1);
     const Floats table = wave(static_cast<std::size_t>(settings.vocabulary * settings.rank), 0.3F);
     const auto anchored = settings.anchors == Anchors::none ? Floats() : table;
     const auto size = static_cast<std::size_t>(tokens * settings.width);
     constexpr Index micros = 2;
     distributed::run_peers(2, [&](distributed::Peers& ranks) {
-        House house = build(ranks);
+        EndResources house = build(ranks);
         distributed::Peers& peers = house.peers ? *house.peers : ranks;
         if (ranks.rank() == 0) {
             Sender sender(settings, first_state(settings, Side::sender, start, anchored), peers, 1, nullptr,
@@ -82,7 +82,7 @@ inline Shown played(const Settings& settings, const Builds& build, Index tokens,
             for (int step = 0; step < steps; ++step) {
                 shown.xhat.clear();
                 for (Index micro = 0; micro < micros; ++micro) {
-                    Receiver::Arrived arrived = receiver.forward(micro, tokens);
+                    Receiver::ReceivedActivations arrived = receiver.forward(micro, tokens);
                     shown.ids.insert(shown.ids.end(), arrived.ids.begin(), arrived.ids.end());
                     shown.xhat.push_back(std::move(arrived.activations));
                 }
@@ -97,7 +97,7 @@ inline Shown played(const Settings& settings, const Builds& build, Index tokens,
     return shown;
 }
 
-inline House on_host(distributed::Peers&) {
+inline EndResources on_host(distributed::Peers&) {
     return {};
 }
 
@@ -123,7 +123,7 @@ inline void near(const Floats& right, const Floats& values, const char* what) {
         ASSERT_NEAR(right[i], values[i], 2e-5F * (1.0F + std::fabs(right[i]))) << what << " " << i;
 }
 
-inline void near(const Shown& right, const Shown& shown) {
+inline void near(const StepResults& right, const StepResults& shown) {
     EXPECT_TRUE(right.finite && shown.finite);
     EXPECT_EQ(right.ids, shown.ids);
     for (std::size_t micro = 0; micro < right.xhat.size(); ++micro) {

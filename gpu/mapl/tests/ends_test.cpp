@@ -17,7 +17,7 @@ using distributed::Peers;
 gpu::HostStream stream_of(int rank, int threads = 64) {
     return {threads, 1 + 16 * static_cast<std::uint64_t>(rank)};
 }
-House blocks(Peers& ranks) {
+EndResources blocks(Peers& ranks) {
     const gpu::HostStream stream = stream_of(ranks.rank());
     return {make_block_peers(ranks, stream), make_block_backend(stream)};
 }
@@ -25,8 +25,8 @@ House blocks(Peers& ranks) {
 // Only one step: later A differs, since the last bit of the norm of m does.
 TEST(MaplBlockEnds, OneStepIsTheHostsInEveryBitButA) {
     for (const Settings& settings : kinds(12, 4)) {
-        const Shown right = played(settings, on_host, 33, 1);
-        Shown shown = played(settings, blocks, 33, 1);
+        const StepResults right = played(settings, on_host, 33, 1);
+        StepResults shown = played(settings, blocks, 33, 1);
         near(right.a, shown.a, "A");
         shown.a = right.a;
         EXPECT_TRUE(shown.finite);
@@ -42,10 +42,10 @@ TEST(MaplBlockEnds, StepsAreTheHosts) {
 
 TEST(MaplBlockEnds, TheSameAgainWhateverTheThreads) {
     for (const Settings& settings : kinds(12, 4)) {
-        const Shown one = played(settings, blocks, 33, 3);
+        const StepResults one = played(settings, blocks, 33, 3);
         EXPECT_TRUE(one == played(
                                settings,
-                               [](Peers& ranks) -> House {
+                               [](Peers& ranks) -> EndResources {
                                    const gpu::HostStream stream = stream_of(ranks.rank() + 5, 256);
                                    return {make_block_peers(ranks, stream), make_block_backend(stream)};
                                },
@@ -56,33 +56,33 @@ TEST(MaplBlockEnds, TheSameAgainWhateverTheThreads) {
 
 TEST(MaplBlockEnds, NoTokensAreFewTokens) {
     for (const Settings& settings : kinds(12, 4)) {
-        const Shown shown = played(settings, blocks, 0, 1);
+        const StepResults shown = played(settings, blocks, 0, 1);
         EXPECT_TRUE(shown.dx.at(0).empty());
         EXPECT_EQ(shown.gradient, Floats(48, 0.0F));
     }
 }
 
 TEST(MaplBlockEnds, WhatIsPlantedGivesOtherBits) {
-    using device_mistakes::Mistake;
+    using device_known_bugs::KnownBug;
     const Settings settings{.width = 7, .rank = 3, .vocabulary = 7, .anchors = Anchors::two};
-    const Shown right = played(settings, blocks, 33, 1);
-    for (const Mistake mistake : {Mistake::barrier_missing, Mistake::last_quad_left_out,
-                                  Mistake::sent_before_written, Mistake::rows_added_at_once}) {
+    const StepResults right = played(settings, blocks, 33, 1);
+    for (const KnownBug known_bug : {KnownBug::barrier_missing, KnownBug::last_quad_left_out,
+                                     KnownBug::sent_before_written, KnownBug::rows_added_at_once}) {
         bool unlike = true;
         try {
             unlike = !(right == played(
                                     settings,
-                                    [mistake](Peers& ranks) -> House {
+                                    [known_bug](Peers& ranks) -> EndResources {
                                         const gpu::HostStream stream = stream_of(ranks.rank());
                                         auto [peers, backend] =
-                                            device_mistakes::on_stream(mistake, ranks, stream);
+                                            device_known_bugs::on_stream(known_bug, ranks, stream);
                                         return {std::move(peers), std::move(backend)};
                                     },
                                     33, 1));
         } catch (const std::exception& error) { // an id that was never sent, for example
-            EXPECT_EQ(mistake, Mistake::sent_before_written) << error.what();
+            EXPECT_EQ(known_bug, KnownBug::sent_before_written) << error.what();
         }
-        EXPECT_TRUE(unlike) << static_cast<int>(mistake);
+        EXPECT_TRUE(unlike) << static_cast<int>(known_bug);
     }
 }
 
@@ -94,7 +94,7 @@ TEST(MaplBlockEnds, WhatIsNotFiniteIsRefusedAndTheNextIsAsIfNothingHadBeen) {
     std::string senders;
     std::string receivers;
     distributed::run_peers(2, [&](Peers& ranks) {
-        House house = blocks(ranks);
+        EndResources house = blocks(ranks);
         Floats bad = wave(18, 1.0F);
         bad[7] = std::numeric_limits<float>::infinity();
         if (ranks.rank() == 0) {
@@ -222,7 +222,7 @@ TEST(MaplHostEnds, LendTheirResultsToo) {
             EXPECT_EQ(Floats(dx.get(), dx.get() + 18), again);
         } else {
             Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), ranks, 0);
-            const Receiver::ArrivedThere there = receiver.forward_there(0, 3);
+            const Receiver::ReceivedActivationsThere there = receiver.forward_there(0, 3);
             receiver.backward(0, given);
             EXPECT_EQ(Floats(there.activations.get(), there.activations.get() + 18),
                       receiver.forward(1, 3).activations);

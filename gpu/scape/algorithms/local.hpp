@@ -62,7 +62,7 @@ struct Arithmetic {
 };
 
 /// A tile that the pass looks at for the selection. It lies in one segment; otherwise `cell` is -1.
-struct Watched {
+struct WatchedTile {
     Index cell;
     Index segment;
 };
@@ -70,7 +70,7 @@ struct Watched {
 struct Watch {
     Index first_tile; ///< of this rank's segments
     Index count;      ///< of their tiles, 0 where nothing is to be looked for
-    const Watched* tiles;
+    const WatchedTile* tiles;
     SelectArguments select;
 };
 
@@ -120,7 +120,7 @@ struct LocalPassWith {
                                  ? block.index() + (Watching ? a.watch.first_tile : a.watch.count)
                                  : block.index();
         const bool whole = number * tile + tile <= a.size && is_aligned(a.g) && is_aligned(a.e);
-        const Watched watched = Watching ? a.watch.tiles[block.index()] : Watched{-1, 0};
+        const WatchedTile watched = Watching ? a.watch.tiles[block.index()] : WatchedTile{-1, 0};
         const bool look =
             watched.cell >= 0 && a.watch.select.searches[watched.segment].state == SearchState::bracket;
         if (whole && (look || !Watching))
@@ -134,7 +134,7 @@ struct LocalPassWith {
     /// watching pass.
     template <bool Whole, class Block>
     TRUESTEP_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a, Index number_of_tile,
-                                    const Watched& watched) {
+                                    const WatchedTile& watched) {
         const Index begin = number_of_tile * tile;
         const int size = static_cast<int>(Whole ? tile : greatest<Index>(0, least(tile, a.size - begin)));
         const float* const tile_g = a.g + begin;

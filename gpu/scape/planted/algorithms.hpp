@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "algorithms/exchanged.hpp"
+#include "algorithms/exchanged_values.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/update.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include <truestep/gpu/algorithms/unbarred.hpp>
+#include <truestep/gpu/algorithms/without_barriers.hpp>
 #include <truestep/gpu/communicators.hpp>
 #include <truestep/gpu/host_machine.hpp>
 #include <truestep/gpu/planted_machine.hpp>
@@ -25,7 +25,7 @@ using WithReplacement =
                    InPlaceOf<Bug::fused_multiply_add, WatchingPass, FusedLocalPass<true>>,
                    InPlaceOf<Bug::payload_cut_off, RoundPayload, PayloadCutOff>,
                    InPlaceOf<Bug::rounding_dropped, RoundPayload, PayloadWithoutRest>,
-                   InPlaceOf<Bug::missing_barrier, SquareSums, gpu::planted::Unbarred<SquareSums>>>;
+                   InPlaceOf<Bug::missing_barrier, SquareSums, gpu::planted::WithoutBarriers<SquareSums>>>;
 
 template <class Base>
 class Machine : public WithReplacement<Base> {
@@ -80,8 +80,8 @@ std::unique_ptr<distributed::Communicator> hasty(distributed::Communicator& rank
 
 } // namespace
 
-const std::vector<problem::Mistake>& bugs() {
-    static const std::vector<problem::Mistake> all{
+const std::vector<problem::KnownBug>& bugs() {
+    static const std::vector<problem::KnownBug> all{
         {1, "missing barrier",
          "A sum over threads adds what others have not written yet: the norm of ghat is "
          "another. Needs clipping."},

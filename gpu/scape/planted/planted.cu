@@ -1,5 +1,5 @@
 #include "planted/algorithms.hpp"
-#include <truestep/gpu/algorithms/unbarred.hpp>
+#include <truestep/gpu/algorithms/without_barriers.hpp>
 #include <truestep/gpu/launch.cuh>
 
 TRUESTEP_LAUNCH(scape::planted::FusedLocalPass<false>);
@@ -7,4 +7,4 @@ TRUESTEP_LAUNCH(scape::planted::FusedLocalPass<true>);
 TRUESTEP_LAUNCH(scape::planted::FlushToZero);
 TRUESTEP_LAUNCH(scape::planted::PayloadCutOff);
 TRUESTEP_LAUNCH(scape::planted::PayloadWithoutRest);
-TRUESTEP_LAUNCH(planted::Unbarred<truestep::gpu::scape::SquareSums>);
+TRUESTEP_LAUNCH(planted::WithoutBarriers<truestep::gpu::scape::SquareSums>);

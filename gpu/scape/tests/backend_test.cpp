@@ -64,7 +64,8 @@ class Pair {
                 ASSERT_EQ(backend.first_refused(g.data()).index, size_);
                 backend.advance_mask();
                 if (number % 4 != 0) // sometimes no hint, or a wrong one
-                    backend.foresee(number == 5 ? std::span(own_).first(own_.size() / 2) : std::span(own_));
+                    backend.hint_next_selection(number == 5 ? std::span(own_).first(own_.size() / 2)
+                                                            : std::span(own_));
                 backend.local_pass(s, g.data());
             });
         }
@@ -344,7 +345,7 @@ TEST(Segments, TilesOfOneSegmentAreWatchedInTheirCells) {
         EXPECT_EQ(cell_count(groups), 5);
         EXPECT_EQ(found.first, 5);
         std::vector<std::vector<Index>> tiles;
-        for (const Watched& one : found.tiles)
+        for (const WatchedTile& one : found.tiles)
             tiles.push_back({one.cell, one.segment});
         EXPECT_EQ(tiles, (std::vector<std::vector<Index>>{{-1, 0}, {1, 0}, {2, 0}, {3, 1}, {-1, 0}}));
     }

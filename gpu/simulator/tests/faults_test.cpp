@@ -169,7 +169,7 @@ TEST(Race, WithALaunchBeforeIsNone) {
 }
 
 TEST(Unwritten, IsKeptByTheByteAcrossTheWordsThatItIsKeptIn) {
-    Written written(128);
+    WrittenBytes written(128);
     written.write_few(56, 16);
     EXPECT_TRUE(written.all_few(56, 16));
     EXPECT_TRUE(written.all(56, 16));

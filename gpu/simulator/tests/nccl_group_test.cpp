@@ -1,9 +1,9 @@
-// The Group of gpu/nccl_parts.hpp over the simulated NCCL, which detects a group that is left open.
+// The Group of gpu/nccl_device_slots.hpp over the simulated NCCL, which detects a group that is left open.
 #include "nccl_support.hpp"
 
 #include <stdexcept>
 
-#include "nccl_parts.hpp"
+#include "nccl_device_slots.hpp"
 
 namespace truestep::simulator::tests {
 namespace {

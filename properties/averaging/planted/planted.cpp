@@ -4,7 +4,7 @@
 
 #include <truestep/problem/error.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 
 namespace truestep::properties::averaging {
 
@@ -34,7 +34,7 @@ void average(Vector& x, Communicator& ranks, bool divide) {
     }
 }
 
-void play(Number mistake, const Case& run, Communicator& ranks, const Show& show) {
+void play(Number known_bug, const Case& run, Communicator& ranks, const Show& show) {
     Vector x = parameters_of(run);
     const float learning_rate = learning_rate_of(run);
     for (Index round = 0; round < run.rounds; ++round) {
@@ -42,26 +42,26 @@ void play(Number mistake, const Case& run, Communicator& ranks, const Show& show
         const auto gradients = gradients_of(run, ranks.rank(), round);
         for (std::size_t step = 0; step < gradients.size(); ++step) {
             const bool last = step + 1 == gradients.size();
-            if (last && mistake == averaged_early)
+            if (last && known_bug == averaged_early)
                 average(x, ranks, true);
-            if (last && mistake == step_forgotten)
+            if (last && known_bug == step_forgotten)
                 break;
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] -= learning_rate * gradients[step][i];
-            if (!last && mistake == averaged_each_step)
+            if (!last && known_bug == averaged_each_step)
                 average(x, ranks, true);
         }
-        if (mistake == drift_dropped && ranks.size() > 1 && ranks.rank() == ranks.size() - 1)
+        if (known_bug == drift_dropped && ranks.size() > 1 && ranks.rank() == ranks.size() - 1)
             x = begin;
-        if (mistake != averaged_early)
-            average(x, ranks, mistake != sum_for_mean);
+        if (known_bug != averaged_early)
+            average(x, ranks, known_bug != sum_for_mean);
         show(x);
     }
 }
 
 } // namespace
 
-std::vector<gate::Mistake> mistakes() {
+std::vector<gate::KnownBug> known_bugs() {
     return {
         {sum_for_mean, "sum in place of mean", "Parameters are P times too large. Needs P >= 2."},
         {drift_dropped, "the last worker's drift dropped",
@@ -81,8 +81,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
         play(static_cast<Number>(number), run, ranks, show);
     };
-    return std::make_shared<Candidate>(number == none ? "plain" : "planted-" + std::to_string(number),
-                                       play_with, group);
+    return std::make_shared<Implementation>(number == none ? "plain" : "planted-" + std::to_string(number),
+                                            play_with, group);
 }
 
 } // namespace truestep::properties::averaging

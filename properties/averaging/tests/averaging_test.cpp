@@ -12,7 +12,7 @@
 #include <truestep/reference/averaging/reference.hpp>
 #include <truestep/report/page.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
@@ -33,9 +33,10 @@ const std::shared_ptr<const gate::Group>& threads() {
 }
 
 std::optional<gate::Counterexample> counterexample(const gate::Implementation& implementation,
-                                                   const std::string& property, gate::Pins pins = {}) {
+                                                   const std::string& property,
+                                                   gate::Overrides overrides = {}) {
     gate::SearchOptions options;
-    options.pins = std::move(pins);
+    options.overrides = std::move(overrides);
     return gate::search(tested(), implementation, tested().property(property), options).counterexample;
 }
 
@@ -86,17 +87,17 @@ TEST(Case, IsNoneOfAnotherSystem) {
 }
 
 TEST(Properties, HoldOfTheWorkers) {
-    const Candidate host("host", play_worker, threads());
+    const Implementation host("host", play_worker, threads());
     for (const gate::Property& property : properties())
         EXPECT_FALSE(counterexample(host, property.name)) << property.name;
 }
 
 TEST(Properties, EachCatchesItsMistake) {
     const std::vector<std::string> catches{"reference", "reference", "replicas", "alone", "traffic"};
-    for (const gate::Mistake& mistake : mistakes()) {
-        const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
-        const auto found = counterexample(*planted(mistake.number, threads()), property);
-        ASSERT_TRUE(found) << mistake.name;
+    for (const gate::KnownBug& known_bug : known_bugs()) {
+        const std::string& property = catches[static_cast<std::size_t>(known_bug.number - 1)];
+        const auto found = counterexample(*planted(known_bug.number, threads()), property);
+        ASSERT_TRUE(found) << known_bug.name;
         EXPECT_LE(found->finding->size().elements, 2) << found->line;
     }
     EXPECT_THROW(static_cast<void>(planted(6, threads())), Error);
@@ -155,7 +156,7 @@ TEST(Drawing, ALaneOfAnotherLengthIsRefused) {
 }
 
 TEST(Properties, ARankThatFailsIsToldOf) {
-    const Candidate silent(
+    const Implementation silent(
         "silent", [](const Case&, distributed::Communicator&, const Show&) {}, threads());
     const auto found = counterexample(silent, "reference");
     ASSERT_TRUE(found);

@@ -8,7 +8,7 @@
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/hypotheses.hpp>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "planted.hpp"
 #include "recording.hpp"
 
@@ -29,12 +29,13 @@ SeenBits seen(const verify::gasloc::TraceReader& trace, Index round) {
     return all;
 }
 
-std::optional<SeenBits> seen(const Settings& settings, const std::vector<Life>& lives, Index round) {
-    if (!std::ranges::all_of(lives, [&](const Life& life) { return life.rounds.contains(round); }))
+std::optional<SeenBits> seen(const Settings& settings, const std::vector<RankRecording>& lives,
+                             Index round) {
+    if (!std::ranges::all_of(lives, [&](const RankRecording& life) { return life.rounds.contains(round); }))
         return std::nullopt;
     SeenBits all;
     for (const auto& shows : shown(settings))
-        for (const Life& life : lives)
+        for (const RankRecording& life : lives)
             all.push_back(seen_bits(life.rounds.at(round).state.*shows.second));
     return all;
 }
@@ -74,7 +75,7 @@ bool same_gradients(const Scenario& scenario) {
 
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
+std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::FirstDifference& parted,
                                    gate::Gradients gradients) {
     const verify::gasloc::TraceReader trace(path);
     const verify::gasloc::Config& config = trace.head().config;
@@ -93,10 +94,10 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
             "A worker's are its own");
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
     const auto run = [&](int number) -> std::optional<SeenBits> {
-        const auto candidate = std::dynamic_pointer_cast<const Candidate>(planted(number, group));
+        const auto candidate = std::dynamic_pointer_cast<const Implementation>(planted(number, group));
         return candidate ? seen(config.settings, candidate->run(scenario), round) : std::nullopt;
     };
-    for (std::string& line : gate::what_fits({mistakes(), config.workers, seen(trace, round), run}))
+    for (std::string& line : gate::what_fits({known_bugs(), config.workers, seen(trace, round), run}))
         lines.push_back(std::move(line));
     return lines;
 }

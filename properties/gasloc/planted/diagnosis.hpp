@@ -12,6 +12,7 @@ namespace truestep::properties::gasloc {
 /// The known bugs that make what a trace holds after the round in which it first differs from the reference
 /// (gate::System::what_fits). The run is repeated from its start.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
-                                                 const gate::Parted& parted, gate::Gradients gradients);
+                                                 const gate::FirstDifference& parted,
+                                                 gate::Gradients gradients);
 
 } // namespace truestep::properties::gasloc

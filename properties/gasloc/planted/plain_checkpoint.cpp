@@ -52,7 +52,7 @@ void PlainWorker::save(const std::filesystem::path& folder, int rank, int worker
     }
 }
 
-State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers) {
+State read_plain(Number known_bug, const std::filesystem::path& folder, int rank, int workers) {
     int made_by = 1;
     while (!std::filesystem::exists(plain_file(folder, 0, made_by)))
         ++made_by;
@@ -63,17 +63,17 @@ State read_plain(Number mistake, const std::filesystem::path& folder, int rank, 
             for (const auto part : parts)
                 for (std::size_t i = 0; i < (state.*part).size(); ++i)
                     (state.*part)[i] = (state.*part)[i] + (more.*part)[i];
-            if (mistake != restart_own_steps)
+            if (known_bug != restart_own_steps)
                 state.s = std::max(state.s, more.s);
         }
-        if (mistake != restart_sums)
+        if (known_bug != restart_sums)
             for (const auto part : parts)
                 for (float& value : state.*part)
                     value = value / static_cast<float>(made_by);
     }
-    if (mistake == before_not_in_checkpoint)
+    if (known_bug == before_not_in_checkpoint)
         state.before = state.theta;
-    if (mistake == moments_not_in_checkpoint) {
+    if (known_bug == moments_not_in_checkpoint) {
         state.m.assign(state.m.size(), 0.0F);
         state.v.assign(state.v.size(), 0.0F);
     }

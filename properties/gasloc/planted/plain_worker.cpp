@@ -73,22 +73,22 @@ std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, con
 
 } // namespace
 
-PlainWorker::PlainWorker(Number mistake, Settings settings, State state, Peers& peers)
-    : mistake_(mistake), settings_(std::move(settings)), state_(std::move(state)), peers_(peers) {
+PlainWorker::PlainWorker(Number known_bug, Settings settings, State state, Peers& peers)
+    : known_bug_(known_bug), settings_(std::move(settings)), state_(std::move(state)), peers_(peers) {
     check(settings_);
     check_law(settings_.law, peers_.size());
     for (Graph& graph : settings_.given)
         graph = checked(graph, peers_.size(), "edges");
-    if (mistake_ != unstable_accepted)
+    if (known_bug_ != unstable_accepted)
         check_stable(settings_, peers_.size(), settings_.given);
     if (!finite(state_.theta))
         throw Error("the parameters must be finite");
-    if (mistake_ == other_starts && state_.rounds == 0)
+    if (known_bug_ == other_starts && state_.rounds == 0)
         for (float& value : state_.theta)
             value += 0.25F * static_cast<float>(peers_.rank());
-    if (mistake_ == before_zero && state_.rounds == 0)
+    if (known_bug_ == before_zero && state_.rounds == 0)
         state_.before.assign(state_.before.size(), 0.0F);
-    if (state_.rounds == 0 && mistake_ != settings_not_compared)
+    if (state_.rounds == 0 && known_bug_ != settings_not_compared)
         agree();
     now_ = state_;
 }
@@ -97,7 +97,7 @@ PlainWorker::PlainWorker(Number mistake, Settings settings, State state, Peers& 
 void PlainWorker::agree() {
     constexpr std::size_t length = 48;
     Floats start = state_.theta;
-    if (mistake_ == other_starts)
+    if (known_bug_ == other_starts)
         start.clear();
     const auto mine = words_of(settings_, start);
     const auto text = std::make_shared<std::string>();
@@ -108,7 +108,7 @@ void PlainWorker::agree() {
     }
     const auto bytes = text->size();
     std::vector<std::string> all(static_cast<std::size_t>(peers_.size()), *text);
-    std::vector<std::unique_ptr<distributed::Incoming>> incoming(all.size());
+    std::vector<std::unique_ptr<distributed::IncomingMessage>> incoming(all.size());
     for (int peer = 0; peer < peers_.size(); ++peer)
         if (peer != peers_.rank()) {
             incoming[static_cast<std::size_t>(peer)] = peers_.receive(Traffic::agreement, peer, 0, bytes);
@@ -131,11 +131,11 @@ bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
     if (steps_ == 0)
         first_rate_ = learning_rate;
     ++steps_;
-    if (!finite(gradient) && mistake_ != bad_gradient_taken) {
+    if (!finite(gradient) && known_bug_ != bad_gradient_taken) {
         skipped_ = true;
         const Index counted = now_.s;
         now_ = state_;
-        if (mistake_ == skipped_counts)
+        if (known_bug_ == skipped_counts)
             now_.s = counted + 1;
         return false;
     }
@@ -144,10 +144,10 @@ bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
     const bool adamw = settings_.inner == Inner::adamw;
     const bool none_at_all = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
     const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
-    const double rate = mistake_ == first_rate ? first_rate_ : learning_rate;
+    const double rate = known_bug_ == first_rate ? first_rate_ : learning_rate;
     const float lr = once(rate);
-    const float keep = mistake_ == decay_forgotten ? 1.0F : once(1.0 - rate * hyper.weight_decay);
-    const Index t = mistake_ == bias_by_round ? state_.rounds + 1 : now_.s;
+    const float keep = known_bug_ == decay_forgotten ? 1.0F : once(1.0 - rate * hyper.weight_decay);
+    const Index t = known_bug_ == bias_by_round ? state_.rounds + 1 : now_.s;
     const float inv1 = none_at_all ? 1.0F : once(1.0 / (1.0 - power(hyper.beta1, t)));
     const float invs2 = none_at_all || momentum ? 1.0F : once(1.0 / std::sqrt(1.0 - power(hyper.beta2, t)));
     const float b1 = once(hyper.beta1);
@@ -179,13 +179,13 @@ Floats PlainWorker::drifted() const {
     Floats y = state_.theta;
     if (steps_ == 0 || skipped_)
         return y;
-    const float eta = once(mistake_ == eta_twice ? settings_.eta * settings_.eta : settings_.eta);
+    const float eta = once(known_bug_ == eta_twice ? settings_.eta * settings_.eta : settings_.eta);
     for (std::size_t i = 0; i < y.size(); ++i) {
         const float x = now_.theta[i];
         const float theta = state_.theta[i];
-        if (mistake_ == eta_on_x)
+        if (known_bug_ == eta_on_x)
             y[i] = theta + ((eta * x) - theta);
-        else if (mistake_ == drift_sign)
+        else if (known_bug_ == drift_sign)
             y[i] = theta - (eta * (x - theta));
         else
             y[i] = theta + (eta * (x - theta));
@@ -221,17 +221,17 @@ Floats PlainWorker::in_place_gossiped(Floats y, const std::vector<Neighbour>& me
 }
 
 Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met) {
-    if (mistake_ == in_place)
+    if (known_bug_ == in_place)
         return in_place_gossiped(y, met);
     const Index number = state_.rounds + 1;
-    const bool silent = mistake_ == skipped_not_gossiped && skipped_;
+    const bool silent = known_bug_ == skipped_not_gossiped && skipped_;
     Floats told = silent ? Floats(y.size(), 0.0F) : y;
     const std::size_t whole = y.size() / bucket * bucket;
-    if (mistake_ == bucket_lost)
+    if (known_bug_ == bucket_lost)
         told.resize(whole);
     for (const Neighbour& j : met)
         send(j.worker, told, number);
-    if (mistake_ == to_everybody)
+    if (known_bug_ == to_everybody)
         for (int peer = 0; peer < peers_.size(); ++peer)
             if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
                     return j.worker == peer;
@@ -242,47 +242,47 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
         of[k] = received(met[k].worker, told.size(), number);
         for (std::size_t i = of[k].size(); i < y.size(); ++i) // lost values are replaced by own ones
             of[k].push_back(y[i]);
-        if (mistake_ == last_bucket_everywhere && whole > bucket)
+        if (known_bug_ == last_bucket_everywhere && whole > bucket)
             for (std::size_t i = 0; i < whole; ++i)
                 of[k][i] = of[k][whole - bucket + i % bucket];
-        if (mistake_ == stale_peer) {
+        if (known_bug_ == stale_peer) {
             Floats& last = last_of_[met[k].worker];
             std::swap(last, of[k]);
             if (of[k].empty())
                 of[k] = y;
         }
     }
-    if (mistake_ == to_everybody)
+    if (known_bug_ == to_everybody)
         for (int peer = 0; peer < peers_.size(); ++peer)
             if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
                     return j.worker == peer;
                 }))
                 static_cast<void>(received(peer, told.size(), number));
-    if (mistake_ == odd_with_itself && met.empty() && peers_.size() > 1 && settings_.law == Law::pairs) {
+    if (known_bug_ == odd_with_itself && met.empty() && peers_.size() > 1 && settings_.law == Law::pairs) {
         Floats z = y;
         for (std::size_t i = 0; i < z.size(); ++i)
             z[i] = z[i] - (once(settings_.alpha / 2) * (y[i] - state_.before[i]));
         return z;
     }
-    if (met.empty() || mistake_ == mix_dropped)
+    if (met.empty() || known_bug_ == mix_dropped)
         return y;
     std::vector<std::size_t> order(met.size());
     for (std::size_t k = 0; k < order.size(); ++k)
-        order[k] = mistake_ == as_they_come ? order.size() - 1 - k : k;
-    const double alpha = mistake_ == alpha_swapped ? 1.0 - settings_.alpha : settings_.alpha;
+        order[k] = known_bug_ == as_they_come ? order.size() - 1 - k : k;
+    const double alpha = known_bug_ == alpha_swapped ? 1.0 - settings_.alpha : settings_.alpha;
     const float a = once(alpha / 2);
     Floats z = y;
     for (std::size_t i = 0; i < y.size(); ++i) {
         float acc = 0.0F;
         for (const std::size_t k : order) {
-            if (mistake_ == edges_one_way && met[k].worker < peers_.rank())
+            if (known_bug_ == edges_one_way && met[k].worker < peers_.rank())
                 continue;
-            const float lambda = mistake_ == weights_ignored ? 1.0F : once(met[k].weight);
+            const float lambda = known_bug_ == weights_ignored ? 1.0F : once(met[k].weight);
             acc = acc + (lambda * (y[i] - of[k][i]));
-            if (mistake_ == pairs_twice)
+            if (known_bug_ == pairs_twice)
                 acc = acc + (lambda * (y[i] - of[k][i]));
         }
-        if (mistake_ == mean_of_neighbours)
+        if (known_bug_ == mean_of_neighbours)
             acc = acc / static_cast<float>(met.size());
         z[i] = y[i] - (a * acc);
     }
@@ -291,9 +291,9 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
 
 /// The round whose graph it uses.
 Index PlainWorker::graphs_round() const {
-    if (mistake_ == local_round)
+    if (known_bug_ == local_round)
         return rounds_with_steps_ + 1;
-    if (mistake_ == round_not_restored)
+    if (known_bug_ == round_not_restored)
         return of_this_life_ + 1;
     return state_.rounds + 1;
 }
@@ -311,45 +311,45 @@ void PlainWorker::all_meet() {
 
 bool PlainWorker::round() {
     const bool was_skipped = skipped_;
-    if (mistake_ == barrier)
+    if (known_bug_ == barrier)
         all_meet();
-    if (mistake_ == seed_not_restored && of_this_life_ < state_.rounds)
+    if (known_bug_ == seed_not_restored && of_this_life_ < state_.rounds)
         settings_.seed += 1;
     const std::vector<Neighbour> met =
         neighbours(by_hand::graph_of(settings_, graphs_round(), peers_.size()), peers_.rank());
-    if (mistake_ == seed_not_restored && of_this_life_ < state_.rounds)
+    if (known_bug_ == seed_not_restored && of_this_life_ < state_.rounds)
         settings_.seed -= 1;
     const Floats y = drifted();
     const Floats z = gossiped(y, met);
     const bool local = settings_.momentum == Momentum::local;
-    const Floats& moves = mistake_ == momentum_on_theta ? z : (local ? y : z);
-    const Floats before = mistake_ == momentum_on_theta ? state_.theta : state_.before;
+    const Floats& moves = known_bug_ == momentum_on_theta ? z : (local ? y : z);
+    const Floats before = known_bug_ == momentum_on_theta ? state_.theta : state_.before;
     const float gamma = once(settings_.gamma);
     Floats theta = z;
     const bool carried = settings_.gamma != 0.0;
     for (std::size_t i = 0; carried && i < theta.size(); ++i) {
         theta[i] = z[i] + (gamma * (moves[i] - before[i]));
-        if (mistake_ == gamma_twice)
+        if (known_bug_ == gamma_twice)
             theta[i] = theta[i] + (gamma * (moves[i] - before[i]));
     }
-    if (mistake_ == odd_not_updated && met.empty() && peers_.size() > 1)
+    if (known_bug_ == odd_not_updated && met.empty() && peers_.size() > 1)
         theta = state_.theta;
-    if (mistake_ == alone_adds_zeros && peers_.size() == 1)
+    if (known_bug_ == alone_adds_zeros && peers_.size() == 1)
         theta = state_.theta;
-    if (mistake_ == outer_over_nothing)
+    if (known_bug_ == outer_over_nothing)
         theta = now_.theta;
     State next = now_;
     next.theta = std::move(theta);
     next.before = local ? y : z;
-    if (mistake_ == before_gossiped)
+    if (known_bug_ == before_gossiped)
         next.before = z;
-    if (mistake_ == before_never_saved || (mistake_ == before_zero && state_.rounds == 0))
+    if (known_bug_ == before_never_saved || (known_bug_ == before_zero && state_.rounds == 0))
         next.before = state_.before;
-    if (mistake_ == moments_reset) {
+    if (known_bug_ == moments_reset) {
         next.m.assign(next.m.size(), 0.0F);
         next.v.assign(next.v.size(), 0.0F);
     }
-    if (mistake_ == counters_of_rank && peers_.rank() > 0)
+    if (known_bug_ == counters_of_rank && peers_.rank() > 0)
         next.s = std::max(next.s, state_.s + 1);
     ++next.rounds;
     if (steps_ > 0)
@@ -359,11 +359,11 @@ bool PlainWorker::round() {
     now_ = state_;
     steps_ = 0;
     skipped_ = false;
-    if (!finite(state_.theta) && mistake_ != not_finite_goes_on) {
+    if (!finite(state_.theta) && known_bug_ != not_finite_goes_on) {
         peers_.leave("rank " + std::to_string(peers_.rank()) + " has halted");
         throw Halted("halted after round " + std::to_string(state_.rounds));
     }
-    return was_skipped && mistake_ != skipped_silently;
+    return was_skipped && known_bug_ != skipped_silently;
 }
 
 State PlainWorker::state() const {

@@ -6,15 +6,15 @@
 #include <memory>
 #include <vector>
 
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "numbers.hpp"
 
 namespace truestep::properties::gasloc {
 
 /// One worker, as plain as can be, with one known bug. It shares no code with the optimized one.
-class PlainWorker final : public Subject {
+class PlainWorker final : public RankUnderTest {
   public:
-    PlainWorker(Number mistake, Settings settings, State state, distributed::Peers& peers);
+    PlainWorker(Number known_bug, Settings settings, State state, distributed::Peers& peers);
 
     bool step(std::span<const float> gradient, double learning_rate) override;
     bool round() override;
@@ -33,7 +33,7 @@ class PlainWorker final : public Subject {
     void all_meet();
     [[nodiscard]] Index graphs_round() const;
 
-    Number mistake_;
+    Number known_bug_;
     Settings settings_;
     State state_; ///< when the round began
     State now_;   ///< theta: x
@@ -47,6 +47,7 @@ class PlainWorker final : public Subject {
 };
 
 /// Reads a checkpoint of plain files, one per worker; it can do no more than tests need.
-[[nodiscard]] State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers);
+[[nodiscard]] State read_plain(Number known_bug, const std::filesystem::path& folder, int rank,
+                               int workers);
 
 } // namespace truestep::properties::gasloc

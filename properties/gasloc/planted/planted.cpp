@@ -14,8 +14,9 @@ namespace truestep::properties::gasloc {
 namespace {
 
 /// Trains without a bug, except for the known bugs outside the optimizer.
-void train_wrongly(Number mistake, Subject& subject, const Scenario& scenario, int worker, Index round) {
-    if (mistake != greatest_steps || scenario.steps(worker, round) == 0) {
+void train_wrongly(Number known_bug, RankUnderTest& subject, const Scenario& scenario, int worker,
+                   Index round) {
+    if (known_bug != greatest_steps || scenario.steps(worker, round) == 0) {
         train(subject, scenario, worker, round);
         return;
     }
@@ -26,7 +27,7 @@ void train_wrongly(Number mistake, Subject& subject, const Scenario& scenario, i
                                        scenario.learning_rate(round, step)));
 }
 
-Subjects subjects(Number mistake) {
+RankFactory subjects(Number known_bug) {
     const auto first = [](const Settings& settings, std::span<const float> parameters) {
         State state;
         state.theta.assign(parameters.begin(), parameters.end());
@@ -39,21 +40,21 @@ Subjects subjects(Number mistake) {
     };
     return {
         [=](const Settings& settings, std::span<const float> parameters, distributed::Peers& peers, int) {
-            return std::make_unique<PlainWorker>(mistake, settings, first(settings, parameters), peers);
+            return std::make_unique<PlainWorker>(known_bug, settings, first(settings, parameters), peers);
         },
         [=](const Settings& settings, const std::filesystem::path& folder, distributed::Peers& peers, int) {
             return std::make_unique<PlainWorker>(
-                mistake, settings, read_plain(mistake, folder, peers.rank(), peers.size()), peers);
+                known_bug, settings, read_plain(known_bug, folder, peers.rank(), peers.size()), peers);
         },
-        [=](Subject& subject, const Scenario& scenario, int worker, Index round) {
-            train_wrongly(mistake, subject, scenario, worker, round);
+        [=](RankUnderTest& subject, const Scenario& scenario, int worker, Index round) {
+            train_wrongly(known_bug, subject, scenario, worker, round);
         }};
 }
 
 } // namespace
 
-std::vector<gate::Mistake> mistakes() {
-    std::vector<gate::Mistake> all{
+std::vector<gate::KnownBug> known_bugs() {
+    std::vector<gate::KnownBug> all{
         {drift_sign, "the drift has the wrong sign", "Training goes uphill. Shows at the first step."},
         {eta_on_x, "eta on x instead of the drift",
          "Models shrink or grow by eta. Needs eta other than 1."},
@@ -113,18 +114,18 @@ std::vector<gate::Mistake> mistakes() {
         {eta_twice, "eta is applied twice", "Needs eta other than 1."},
         {edges_one_way, "an edge pulls at its lower end alone", "The mean is not kept. Needs an edge."},
     };
-    for (gate::Mistake& mistake : mistakes_on_devices().listed())
-        all.push_back(std::move(mistake));
+    for (gate::KnownBug& known_bug : known_bugs_on_devices().listed())
+        all.push_back(std::move(known_bug));
     return all;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < none || number > static_cast<int>(mistakes().size()))
+    if (number < none || number > static_cast<int>(known_bugs().size()))
         throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
-    if (mistakes_on_devices().has(number))
-        return device_mistake(number, name, group);
+    if (known_bugs_on_devices().has(number))
+        return device_known_bug(number, name, group);
     return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
 }
 

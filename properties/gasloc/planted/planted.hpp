@@ -11,7 +11,7 @@ namespace truestep::properties::gasloc {
 
 /// Bugs that have been made, most of them in public code (section 18), and a few more; then those of device
 /// code, planted in ours.
-[[nodiscard]] std::vector<gate::Mistake> mistakes();
+[[nodiscard]] std::vector<gate::KnownBug> known_bugs();
 /// An implementation with that known bug, or without any for 0. It is the second, plain one unless the bug
 /// is in device code.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>

@@ -15,7 +15,7 @@
 #include <truestep/verify/gasloc/traces.hpp>
 
 #include "by_hand.hpp"
-#include "candidate.hpp"
+#include "implementation.hpp"
 #include "planted/numbers.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
@@ -107,10 +107,11 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
 }
 
 /// Shows another state than its own.
-class Changed final : public Subject {
+class Changed final : public RankUnderTest {
   public:
     using Change = std::function<void(State&)>;
-    Changed(std::unique_ptr<Subject> of, Change change) : of_(std::move(of)), change_(std::move(change)) {}
+    Changed(std::unique_ptr<RankUnderTest> of, Change change)
+        : of_(std::move(of)), change_(std::move(change)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
         return of_->step(gradient, learning_rate);
     }
@@ -125,14 +126,14 @@ class Changed final : public Subject {
     }
 
   private:
-    std::unique_ptr<Subject> of_;
+    std::unique_ptr<RankUnderTest> of_;
     Change change_;
 };
 
 TEST(Properties, RelAllowsARoundingAndNoMore) {
-    const Subjects whole = workers();
+    const RankFactory whole = workers();
     const auto off_by = [&](float off, verify::LevelKind level) {
-        Subjects subjects = whole;
+        RankFactory subjects = whole;
         subjects.start = [&whole, off](const Settings& settings, std::span<const float> parameters,
                                        distributed::Peers& peers, int count) {
             return std::make_unique<Changed>(whole.start(settings, parameters, peers, count),
@@ -145,7 +146,7 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
     };
     const char* const line =
         "law=ring,inner=adamw,data=normal,workers=3,size=40,rounds=1,steps=2,gamma=0.5";
-    const auto finding = [&](const Candidate& candidate) {
+    const auto finding = [&](const Implementation& candidate) {
         Trial trial(candidate, spec().parse(line));
         trial.lives = trial.play(trial.scenario);
         trial.as_the_reference(trial.lives);
@@ -159,8 +160,8 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
 // Each round begins with the state that the worker has shown, including its counts: nothing else would
 // notice.
 TEST(Properties, RelLooksAtCounts) {
-    const Subjects whole = workers();
-    Subjects subjects = whole;
+    const RankFactory whole = workers();
+    RankFactory subjects = whole;
     subjects.restart = [&whole](const Settings& settings, const std::filesystem::path& folder,
                                 distributed::Peers& peers, int count) {
         return std::make_unique<Changed>(whole.restart(settings, folder, peers, count),

@@ -35,9 +35,9 @@ class Found final : public Finding {
 
 System explaining(std::function<Lines(const std::filesystem::path&, problem::Index)> guess) {
     System system;
-    system.what_fits = [guess = std::move(guess)](const std::filesystem::path& trace, const Parted& parted,
-                                                  Gradients gradients) {
-        EXPECT_EQ(gradients, Gradients::made_up);
+    system.what_fits = [guess = std::move(guess)](const std::filesystem::path& trace,
+                                                  const FirstDifference& parted, Gradients gradients) {
+        EXPECT_EQ(gradients, Gradients::synthetic);
         return guess(trace, parted.step);
     };
     return system;

@@ -87,26 +87,26 @@ struct Round {
 };
 
 /// One member for each kind of value that a record holds.
-struct Seen {
+struct EveryKind {
     bool ended = false;
     std::string reason;
     std::vector<Round> rounds;
     std::map<std::string, Round> named;
 
     void fields(auto& visit) { visit(ended, reason, rounds, named); }
-    friend bool operator==(const Seen&, const Seen&) = default;
+    friend bool operator==(const EveryKind&, const EveryKind&) = default;
 };
 
 TEST(Records, ComeBackAsTheyWereExchanged) {
-    const std::vector<Seen> mine{
+    const std::vector<EveryKind> mine{
         {}, {true, "halted", {{{1.0F, -0.0F}, 7}, {{}, {}}}, {{"first", {{2.0F}, 8}}, {"last", {}}}}};
     EXPECT_EQ(exchange_records(*make_thread_group(10s), mine), mine);
 }
 
 TEST(Records, OneThatIsTooShortIsNotRead) {
-    const Group::Bytes whole = packed(Seen{true, "halted", {{{1.0F}, 7}}, {}});
+    const Group::Bytes whole = packed(EveryKind{true, "halted", {{{1.0F}, 7}}, {}});
     for (auto end = whole.begin(); end != whole.end(); ++end)
-        EXPECT_THROW(static_cast<void>(unpacked<Seen>({whole.begin(), end})), std::logic_error);
+        EXPECT_THROW(static_cast<void>(unpacked<EveryKind>({whole.begin(), end})), std::logic_error);
 }
 
 // Small problems are enumerated by independent threads. A thread sanitizer detects each race, most of all

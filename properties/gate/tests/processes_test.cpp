@@ -1,4 +1,4 @@
-#include <truestep/gate/apart.hpp>
+#include <truestep/gate/isolated_search.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -40,15 +40,15 @@ Property asking(std::function<void(int)> what) {
     };
     property.judge = [what = std::move(what)](const Implementation&, const Line& line) {
         what(std::stoi(line));
-        return Judged{.finding = nullptr, .kinds = {"asked"}, .counts = {.compared = 1}};
+        return CaseJudgement{.finding = nullptr, .kinds = {"asked"}, .counts = {.compared = 1}};
     };
-    property.needed = [](const Line& line, const LeftOut&) { return line; };
+    property.needed = [](const Line& line, const Unsupported&) { return line; };
     return property;
 }
 
 System numbers() {
     System system;
-    system.pinned = [](const Line& line, const Pins&) { return line; };
+    system.pinned = [](const Line& line, const Overrides&) { return line; };
     return system;
 }
 
@@ -64,7 +64,7 @@ SearchResult searched(const Property& property, double most_seconds, std::vector
     };
     SearchResult result;
     run_pieces({{.work =
-                     [&](const Ended& before) {
+                     [&](const ProcessEnd& before) {
                          return to_json(
                              search_again(system, nothing, property, options, before, most_seconds, ""),
                              "");
@@ -80,7 +80,7 @@ TEST(Processes, AnswersAreToldInTheOrderOfThePieces) {
         std::vector<Piece> pieces;
         for (int piece = 0; piece < 12; ++piece)
             pieces.push_back({.work =
-                                  [piece](const Ended&) {
+                                  [piece](const ProcessEnd&) {
                                       if (piece % 4 == 0)
                                           std::this_thread::sleep_for(std::chrono::milliseconds(20));
                                       return ordered_json{{"piece", piece}, {"process", getpid()}};
@@ -100,7 +100,7 @@ TEST(Processes, AnswersAreToldInTheOrderOfThePieces) {
 
 TEST(Processes, ALongAnswerArrivesWhole) {
     const std::string text(3'000'000, 'x');
-    run_pieces({{.work = [&](const Ended&) { return ordered_json(text); },
+    run_pieces({{.work = [&](const ProcessEnd&) { return ordered_json(text); },
                  .told = [&](const ordered_json& answer) { EXPECT_EQ(answer, text); }}},
                {.at_a_time = 1});
 }
@@ -108,7 +108,7 @@ TEST(Processes, ALongAnswerArrivesWhole) {
 TEST(Processes, ErrorsAreThrownAsTheyWere) {
     const auto ran_with = [](const std::function<void()>& thrower) {
         run_pieces({{.work =
-                         [&](const Ended&) {
+                         [&](const ProcessEnd&) {
                              thrower();
                              return ordered_json();
                          },
@@ -123,7 +123,7 @@ TEST(Processes, ACrashOfOnePieceIsToldToItsSecondProcess) {
     std::vector<std::string> told;
     const auto piece = [&](bool crashes) {
         return Piece{.work =
-                         [crashes](const Ended& before) {
+                         [crashes](const ProcessEnd& before) {
                              now_running("command", "line");
                              if (crashes && before.how.empty())
                                  std::raise(SIGSEGV);
@@ -140,7 +140,7 @@ TEST(Processes, ACrashOfOnePieceIsToldToItsSecondProcess) {
 }
 
 TEST(Processes, WhatCannotBeFinishedTwiceIsAnError) {
-    EXPECT_THROW(run_pieces({{.work = [](const Ended&) -> ordered_json { std::_Exit(3); },
+    EXPECT_THROW(run_pieces({{.work = [](const ProcessEnd&) -> ordered_json { std::_Exit(3); },
                               .told = [](const ordered_json&) { FAIL(); }}},
                             {.at_a_time = 1}),
                  std::runtime_error);
@@ -156,13 +156,13 @@ TEST(Processes, WhatCannotBeFinishedTwiceIsAnError) {
         if (answer == 1)
             std::raise(signal);
     };
-    const auto hangs = [](const Ended&) -> ordered_json {
+    const auto hangs = [](const ProcessEnd&) -> ordered_json {
         while (true)
             pause();
     };
-    run_pieces({{.work = [](const Ended&) { return ordered_json(1); }, .told = tell},
+    run_pieces({{.work = [](const ProcessEnd&) { return ordered_json(1); }, .told = tell},
                 {.work = hangs, .told = tell},
-                {.work = [](const Ended&) { return ordered_json(2); }, .told = tell}},
+                {.work = [](const ProcessEnd&) { return ordered_json(2); }, .told = tell}},
                {.at_a_time = 2});
     std::fprintf(stderr, "all told");
     end_if_interrupted();

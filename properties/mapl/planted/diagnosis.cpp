@@ -11,9 +11,9 @@
 #include <truestep/gate/hypotheses.hpp>
 #include <truestep/verify/mapl/traces.hpp>
 
-#include "candidate.hpp"
+#include "boundary_recording.hpp"
+#include "implementation.hpp"
 #include "planted.hpp"
-#include "recorded.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -122,7 +122,7 @@ bool is_small(const verify::mapl::Config& config) {
 
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
+std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::FirstDifference& parted,
                                    gate::Gradients /*gradients*/) {
     const std::optional<verify::mapl::Recording> step =
         verify::mapl::steps_of(path, parted.step, parted.step);
@@ -149,7 +149,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     const Scenario scenario = scenario_of(*from);
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
     const auto run = [&](int number) -> std::optional<gate::SeenBits> {
-        const auto candidate = std::dynamic_pointer_cast<const Candidate>(planted(number, group));
+        const auto candidate = std::dynamic_pointer_cast<const Implementation>(planted(number, group));
         if (!candidate || !candidate->unavailable().empty())
             return std::nullopt;
         try {
@@ -167,7 +167,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
             return std::nullopt; // it does not get so far
         }
     };
-    return gate::what_fits({mistakes(), 1, recorded, run, "within rounding"});
+    return gate::what_fits({known_bugs(), 1, recorded, run, "within rounding"});
 }
 
 } // namespace truestep::properties::mapl

@@ -13,6 +13,7 @@ namespace truestep::properties::mapl {
 /// (gate::System::what_fits). The run begins at the recorded state, one step earlier if possible: some bugs
 /// need it.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
-                                                 const gate::Parted& parted, gate::Gradients gradients);
+                                                 const gate::FirstDifference& parted,
+                                                 gate::Gradients gradients);
 
 } // namespace truestep::properties::mapl

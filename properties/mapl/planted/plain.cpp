@@ -95,7 +95,7 @@ class PlainSender final : public PlainSide<AnySender> {
         if (wrong_ != shared_gradient_not_summed)
             for (std::size_t i = 0; i < table; ++i)
                 sum_.values[i] += floats(message, own + i, 1).front();
-        plain::Trained made = plain::train(wrong_, settings_, a_, before_, m_, gradient_, rate);
+        plain::TrainedSubspace made = plain::train(wrong_, settings_, a_, before_, m_, gradient_, rate);
         const bool finite = plain::finite(made.a.values) && plain::finite(made.m.values);
         const bool taken = finite || wrong_ == refused_step_taken;
         before_ = a_;
@@ -149,7 +149,7 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
   public:
     using PlainSide::PlainSide;
 
-    Receiver::Arrived forward(Index micro, Index count) override {
+    Receiver::ReceivedActivations forward(Index micro, Index count) override {
         arrive();
         const auto tokens = static_cast<std::size_t>(count);
         const std::size_t z_count = tokens * rank();
@@ -250,8 +250,8 @@ std::vector<int> ranks_in_a_row(const Scenario& scenario, int rank) {
 
 } // namespace
 
-Subjects plain_ends(Wrong wrong) {
-    Subjects made;
+EndFactory plain_ends(Wrong wrong) {
+    EndFactory made;
     made.sender = [wrong](const Settings& settings, EndState state, Peers& peers, int peer,
                           distributed::Communicator* replicas) {
         return std::make_unique<PlainSender>(wrong, settings, std::move(state), peers, peer, replicas);

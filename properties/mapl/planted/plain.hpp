@@ -1,7 +1,7 @@
 // Plain ends of a boundary, in which MAPL's known bugs are planted.
 #pragma once
 
-#include "subject.hpp"
+#include "end_factory.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -78,6 +78,6 @@ enum Wrong : int {
 };
 
 /// Both ends as plain as can be, with that known bug. They share no code with distributed/mapl.
-[[nodiscard]] Subjects plain_ends(Wrong wrong);
+[[nodiscard]] EndFactory plain_ends(Wrong wrong);
 
 } // namespace truestep::properties::mapl

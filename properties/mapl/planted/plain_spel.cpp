@@ -59,14 +59,14 @@ Table projected(Wrong wrong, const Table& a, const Table& m) {
 
 } // namespace
 
-Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table& before, const Table& m,
-              const Table& g, double rate) {
+TrainedSubspace train(Wrong wrong, const Settings& settings, const Table& a, const Table& before,
+                      const Table& m, const Table& g, double rate) {
     const bool first = settings.order == Order::project_first;
     const Table& at = wrong == projected_with_old ? before : a;
     const auto beta = static_cast<float>(settings.beta);
     const auto rest = static_cast<float>(1.0 - settings.beta);
     const Table taken = first ? projected(wrong, at, g) : g;
-    Trained made;
+    TrainedSubspace made;
     made.m = mixed(beta, m, rest, taken);
     Table of = first ? made.m : projected(wrong, at, made.m);
     if (wrong == projected_where_taken && !first)

@@ -7,11 +7,11 @@
 namespace truestep::properties::mapl::plain {
 
 /// A and m after a step; `before` is the A before it.
-struct Trained {
+struct TrainedSubspace {
     Table a;
     Table m;
 };
-[[nodiscard]] Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table& before,
-                            const Table& m, const Table& g, double rate);
+[[nodiscard]] TrainedSubspace train(Wrong wrong, const Settings& settings, const Table& a,
+                                    const Table& before, const Table& m, const Table& g, double rate);
 
 } // namespace truestep::properties::mapl::plain

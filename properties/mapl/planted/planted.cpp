@@ -6,14 +6,14 @@
 
 #include <truestep/problem/error.hpp>
 
-#include "candidate.hpp"
 #include "devices.hpp"
+#include "implementation.hpp"
 #include "plain.hpp"
 
 namespace truestep::properties::mapl {
 
-std::vector<gate::Mistake> mistakes() {
-    std::vector<gate::Mistake> all{
+std::vector<gate::KnownBug> known_bugs() {
+    std::vector<gate::KnownBug> all{
         {sender_part_only, "the sender's part of the gradient alone",
          "Of a reconstruction loss it is 0: A never learns."},
         {receiver_part_only, "the receiver's part of the gradient alone",
@@ -108,9 +108,9 @@ std::vector<gate::Mistake> mistakes() {
          "Needs steps of unequal numbers of them, and a restart inside a turn."},
         {oblique, "put back by another basis than A, in which Z is the same",
          "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
-    for (gate::Mistake& mistake : mistakes_on_devices().listed())
-        all.push_back(std::move(mistake));
-    for (const gate::Mistake& mistake : std::initializer_list<gate::Mistake>{
+    for (gate::KnownBug& known_bug : known_bugs_on_devices().listed())
+        all.push_back(std::move(known_bug));
+    for (const gate::KnownBug& known_bug : std::initializer_list<gate::KnownBug>{
              {projected_where_taken, "momentum_first, and each share of m projected where it was taken",
               "m is what it should be, and A goes as project_first takes it in its second step."},
              {moment_of_refused_step, "m kept of a step whose A is refused",
@@ -123,18 +123,18 @@ std::vector<gate::Mistake> mistakes() {
               "A alone is looked at."},
              {columns_by_themselves, "each column projected by itself: of sym(A^T g) the diagonal alone",
               "Right for columns in another order, and not for such as are rotated. Needs a rank of 2."}})
-        all.push_back(mistake);
+        all.push_back(known_bug);
     return all;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < 0 || number > static_cast<int>(mistakes().size()))
+    if (number < 0 || number > static_cast<int>(known_bugs().size()))
         throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
-    if (mistakes_on_devices().has(number))
-        return device_mistake(number, name, group);
-    return std::make_shared<OnRanks>(name, plain_ends(static_cast<Wrong>(number)), group);
+    if (known_bugs_on_devices().has(number))
+        return device_known_bug(number, name, group);
+    return std::make_shared<GroupImplementation>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
 } // namespace truestep::properties::mapl

@@ -8,7 +8,7 @@
 
 namespace truestep::properties::mapl {
 
-[[nodiscard]] std::vector<gate::Mistake> mistakes();
+[[nodiscard]] std::vector<gate::KnownBug> known_bugs();
 /// The plain ends with that known bug, or without any for 0. Throws truestep::Error if there is no such
 /// bug.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>

@@ -124,12 +124,12 @@ Floats stepped(const Step& step, const Plain& d, double by = rate) {
     return floats_from(polynomial(endless, polynomial(endless, step.matrix(step.a) - by * d)));
 }
 
-struct Mistake {
+struct KnownBug {
     const char* name;
     Floats (*made)(const Step& step);
 };
 
-const Mistake mistakes[]{
+const KnownBug known_bugs[]{
     {"NotUpdated", [](const Step& step) { return step.a; }},
     {"NoPolar",
      [](const Step& step) {
@@ -334,15 +334,15 @@ INSTANTIATE_TEST_SUITE_P(All, MaplJudgement,
                                     order_name(std::get<Order>(of.param));
                          });
 
-class MaplMistakes : public ::testing::TestWithParam<std::tuple<Size, Order, Mistake>> {};
+class MaplMistakes : public ::testing::TestWithParam<std::tuple<Size, Order, KnownBug>> {};
 
 TEST_P(MaplMistakes, Fails) {
-    const auto& [size, order, mistake] = GetParam();
-    if (size.rank == 1 && std::string(mistake.name) == "Transposed")
+    const auto& [size, order, known_bug] = GetParam();
+    if (size.rank == 1 && std::string(known_bug.name) == "Transposed")
         GTEST_SKIP() << "a column is its own transposed";
     for (const double mean : means) {
         const Step of(size, order, mean);
-        const double share = of.share(mistake.made(of));
+        const double share = of.share(known_bug.made(of));
         EXPECT_GT(share, 2.0) << "mean " << mean;
         RecordProperty(mean == 0.0 ? "share" : "share_of_a_strong_direction", std::to_string(share));
     }
@@ -350,11 +350,11 @@ TEST_P(MaplMistakes, Fails) {
 
 INSTANTIATE_TEST_SUITE_P(All, MaplMistakes,
                          ::testing::Combine(::testing::ValuesIn(sizes), ::testing::ValuesIn(both),
-                                            ::testing::ValuesIn(mistakes)),
+                                            ::testing::ValuesIn(known_bugs)),
                          [](const auto& of) {
                              return name_of(std::get<Size>(of.param)) +
                                     order_name(std::get<Order>(of.param)) +
-                                    std::get<Mistake>(of.param).name;
+                                    std::get<KnownBug>(of.param).name;
                          });
 
 } // namespace

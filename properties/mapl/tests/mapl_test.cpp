@@ -12,8 +12,8 @@
 #include <truestep/gate/system.hpp>
 #include <truestep/problem/error.hpp>
 
-#include "candidate.hpp"
 #include "family.hpp"
+#include "implementation.hpp"
 #include "planted/planted.hpp"
 
 namespace truestep::properties::mapl {
@@ -90,11 +90,11 @@ TEST(MaplReplicas, RanksAreReplicaAfterReplica) {
 // The rows of the gate's table; no row asks for what would be another.
 TEST(MaplReplicas, AreRowsOfTheMatrix) {
     const auto host = tested().implementations(threads()).front();
-    const auto several = [&](const gate::Pins& pins) {
+    const auto several = [&](const gate::Overrides& overrides) {
         int count = 0;
-        for (const gate::Pins& row : tested().rows(*host, pins)) {
+        for (const gate::Overrides& row : tested().rows(*host, overrides)) {
             const bool one = row.at("replicas").front() == "1";
-            EXPECT_EQ(one && !pins.contains("trainer"), row.at("trainer").front() == "none");
+            EXPECT_EQ(one && !overrides.contains("trainer"), row.at("trainer").front() == "none");
             count += one ? 0 : 1;
         }
         return count;
@@ -130,16 +130,16 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         // The bugs of device code, in the host's form and then on a device.
         "principal", "manifold", "manifold", "refusals", "gradients", "principal", "manifold", "manifold",
         "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned"};
-    ASSERT_EQ(catches.size(), mistakes().size());
-    for (const gate::Mistake& mistake : mistakes()) {
-        const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
-        const auto implementation = planted(mistake.number, threads());
+    ASSERT_EQ(catches.size(), known_bugs().size());
+    for (const gate::KnownBug& known_bug : known_bugs()) {
+        const std::string& property = catches[static_cast<std::size_t>(known_bug.number - 1)];
+        const auto implementation = planted(known_bug.number, threads());
         if (!implementation->unavailable().empty())
             continue;
         EXPECT_TRUE(counterexample(*implementation, property))
-            << mistake.number << " " << mistake.name << " by " << property;
+            << known_bug.number << " " << known_bug.name << " by " << property;
     }
-    EXPECT_THROW(static_cast<void>(planted(static_cast<int>(mistakes().size()) + 1, threads())), Error);
+    EXPECT_THROW(static_cast<void>(planted(static_cast<int>(known_bugs().size()) + 1, threads())), Error);
 }
 
 } // namespace

@@ -16,7 +16,7 @@ using Real = Matrix<double>;
 Real pseudo(Index rows, Index columns, std::uint64_t what) {
     Case run;
     run.dyadic = false;
-    const Floats values = made_up(run, what, 0, 0, rows * columns);
+    const Floats values = synthetic(run, what, 0, 0, rows * columns);
     Real made(rows, columns);
     for (Index i = 0; i < made.size(); ++i)
         made.data()[i] = static_cast<double>(values[static_cast<std::size_t>(i)]);
@@ -34,7 +34,7 @@ struct Whole {
     Real target = pseudo(tokens, width, 2);
 
     struct Passing {
-        std::vector<Network<double>::Passed> stages;
+        std::vector<Network<double>::ForwardValues> stages;
         std::vector<Forward<double>> boundaries;
         Real Y;
     };

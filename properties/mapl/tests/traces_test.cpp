@@ -9,10 +9,10 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/verify/mapl/traces.hpp>
 
-#include "candidate.hpp"
+#include "boundary_recording.hpp"
+#include "implementation.hpp"
 #include "planted/diagnosis.hpp"
 #include "planted/plain.hpp"
-#include "recorded.hpp"
 
 namespace truestep::properties::mapl {
 namespace {
@@ -29,9 +29,10 @@ class MaplTraces : public ::testing::Test {
     }
     void TearDown() override { fs::remove_all(folder_); }
 
-    [[nodiscard]] verify::mapl::Recording recorded(const Subjects& subjects,
+    [[nodiscard]] verify::mapl::Recording recorded(const EndFactory& subjects,
                                                    const std::string& line) const {
-        const OnRanks candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
+        const GroupImplementation candidate("any", subjects,
+                                            gate::make_thread_group(std::chrono::seconds(20)));
         const Scenario scenario = scenario_of(spec().parse(line));
         return recording_of(scenario, candidate.run(scenario), 0);
     }
@@ -60,7 +61,7 @@ verify::mapl::Recording without_new_state(verify::mapl::Recording of) {
 }
 
 TEST_F(MaplTraces, OfTheCleanPass) {
-    for (const Subjects& subjects : {host_ends(), plain_ends(nothing)})
+    for (const EndFactory& subjects : {host_ends(), plain_ends(nothing)})
         for (const char* more :
              {",anchors=none", ",anchors=fixed", ",anchors=shared,order=momentum_first",
               ",anchors=two,schedule=1f1b", ",anchors=two,payload=bf16", ",workers=3", ",codewords=6",
@@ -91,7 +92,7 @@ TEST_F(MaplTraces, OfCodewordsToTheBit) {
         << verdict.first->note;
 }
 
-struct Told {
+struct ExpectedMessage {
     Wrong wrong;
     const char* more;
     const char* phase;
@@ -100,7 +101,7 @@ struct Told {
 };
 
 TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
-    const Told all[]{
+    const ExpectedMessage all[]{
         {sender_part_only, "", "gradient", "gradient"},
         {receiver_part_only, "", "gradient", "gradient"},
         {parts_averaged, "", "gradient", "gradient"},
@@ -138,7 +139,7 @@ TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
         {one_order_for_all_turns, ",codewords=6,subsets=3", "learn", "codewords.2", 2},
         {learned_not_kept, ",codewords=6,subsets=3,restart=1", "learn", "L"},
     };
-    for (const Told& told : all) {
+    for (const ExpectedMessage& told : all) {
         const verify::TraceVerdict verdict =
             verified(recorded(plain_ends(told.wrong), usual + told.more), verify::Level::rel());
         EXPECT_EQ(verdict.status, verify::Status::failed) << told.wrong;
@@ -154,7 +155,7 @@ TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
 
 /// The first of the lines that name the known bug.
 TEST_F(MaplTraces, TheMistakeIsNamed) {
-    const Told all[]{
+    const ExpectedMessage all[]{
         {sender_part_only, "", "", ""},
         {receiver_part_only, ",anchors=two", "", ""},
         {parts_averaged, ",steps=1", "", ""},
@@ -181,7 +182,7 @@ TEST_F(MaplTraces, TheMistakeIsNamed) {
         {zero_word_learned, ",codewords=2", "", ""},
         {averaged_over_all, ",codewords=6", "", ""},
     };
-    for (const Told& told : all) {
+    for (const ExpectedMessage& told : all) {
         const verify::TraceVerdict verdict =
             verified(recorded(plain_ends(told.wrong), usual + told.more), verify::Level::rel());
         ASSERT_TRUE(verdict.first) << told.wrong;

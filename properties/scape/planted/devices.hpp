@@ -1,7 +1,7 @@
 // The known bugs of device code, by their numbers among all of SCAPE's.
 #pragma once
 
-#include <truestep/gpu/device_mistakes.hpp>
+#include <truestep/gpu/device_bugs.hpp>
 
 namespace truestep::properties::scape::planted {
 

@@ -62,7 +62,7 @@ SeenBits seen(const verify::scape::TraceReader& trace, Index step, const Replay&
 /// The results of a run after that step; nothing if it did not complete. If the run goes on, the next mask
 /// is the one that was used, as a recorder sees it: the coming one may differ. After a halt no results are
 /// available.
-std::optional<SeenBits> seen(const History& history, std::size_t step, std::size_t actions) {
+std::optional<SeenBits> seen(const RunRecording& history, std::size_t step, std::size_t actions) {
     if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
         return std::nullopt;
     const auto& views = history.after[step - 1].views;
@@ -104,7 +104,7 @@ std::vector<gate::Explanation> what_fits(const verify::scape::TraceReader& trace
 
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
+std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::FirstDifference& parted,
                                    gate::Gradients gradients) {
     const verify::scape::TraceReader trace(path);
     const problem::Problem& problem = trace.head().problem;

@@ -17,7 +17,7 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
         throw Error("known bug " + std::to_string(number) + " does not exist; they are numbered 1 to " +
                     std::to_string(count));
     if (const gpu::DeviceMistakes* const bugs = on_devices_with(number)) {
-        properties::scape::Ranked ranked =
+        properties::scape::ImplementationSpec ranked =
             properties::scape::with_device_bug(*group, bugs->planted_as(number), bugs->on_device(number));
         ranked.name = "planted-" + std::to_string(number);
         ranked.rounds_payloads = bugs->first == first_of_device_payloads;

@@ -78,7 +78,7 @@ void PlainRank::go_on(const Start& start) {
     mask_ = start.used.empty() ? full_mask() : start.used;
 }
 
-void PlainRank::begin_at(const properties::scape::Begun& begun) {
+void PlainRank::begin_at(const properties::scape::InitialState& begun) {
     go_on({begun.step, Floats(at(d_), 0.0F), begun.residual, begun.mask, {}, {}, {}});
     given_state_ = number_of_state(begun);
 }
@@ -374,13 +374,13 @@ bool PlainRank::all_finite() const {
     return std::ranges::all_of(w_, finite) && std::ranges::all_of(m_, finite);
 }
 
-properties::scape::View PlainRank::view() {
+properties::scape::ObservedState PlainRank::view() {
     return {steps_, w_, m_, e_, mask_};
 }
 
-std::unique_ptr<properties::scape::Candidate> make_plain(const properties::scape::Setup& setup,
-                                                         distributed::Communicator& communicator, Bug bug,
-                                                         const Start& start) {
+std::unique_ptr<properties::scape::RankUnderTest> make_plain(const properties::scape::Setup& setup,
+                                                             distributed::Communicator& communicator,
+                                                             Bug bug, const Start& start) {
     return std::make_unique<PlainRank>(setup, communicator, bug, start);
 }
 

@@ -46,10 +46,10 @@ inline std::size_t bytes_for(Index bits) {
 [[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
 /// A hash of the step and the mask, never 0.
-[[nodiscard]] std::uint64_t number_of_state(const properties::scape::Begun& begun);
+[[nodiscard]] std::uint64_t number_of_state(const properties::scape::InitialState& begun);
 
 /// One rank. Names are the specification's; each known bug is one condition at its line.
-class PlainRank final : public properties::scape::Candidate {
+class PlainRank final : public properties::scape::RankUnderTest {
   public:
     PlainRank(const properties::scape::Setup& setup, distributed::Communicator& communicator, Bug bug,
               const Start& start);
@@ -60,11 +60,11 @@ class PlainRank final : public properties::scape::Candidate {
     void step(std::span<const float> gradient, double learning_rate) override;
     void accumulate(std::span<const float> gradient) override;
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override;
-    [[nodiscard]] properties::scape::View view() override;
+    [[nodiscard]] properties::scape::ObservedState view() override;
     [[nodiscard]] std::vector<std::uint8_t> coming() override;
     void save(const std::filesystem::path& folder) override;
     void restore(const std::filesystem::path& folder) override;
-    void begin_at(const properties::scape::Begun& begun) override;
+    void begin_at(const properties::scape::InitialState& begun) override;
 
   private:
     /// Section 5: computed in double, rounded once.

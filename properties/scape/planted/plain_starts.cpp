@@ -51,7 +51,7 @@ std::string text_of(const properties::scape::Setup& setup) {
 
 } // namespace
 
-std::uint64_t number_of_state(const properties::scape::Begun& begun) {
+std::uint64_t number_of_state(const properties::scape::InitialState& begun) {
     return number_of(std::to_string(begun.step) + " " + bytes_of(begun.mask)) | 1U;
 }
 

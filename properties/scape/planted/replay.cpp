@@ -45,7 +45,7 @@ bool asks_for_norm(const TraceHead& head) {
 
 class Choice {
   public:
-    Choice(const TraceReader& trace, const gate::Parted& parted)
+    Choice(const TraceReader& trace, const gate::FirstDifference& parted)
         : trace_(trace), head_(trace.head()), step_(parted.step),
           end_(std::min(parted.step + 1, head_.steps())), size_(head_.problem.layout.size()),
           at_(held_index(head_.problem.layout, parted.index.value_or(0))) {}
@@ -221,7 +221,7 @@ std::vector<int> exponents(const TraceHead& head, const Replay& replay) {
 
 } // namespace
 
-ReplayChoice choose_replays(const TraceReader& trace, const gate::Parted& parted) {
+ReplayChoice choose_replays(const TraceReader& trace, const gate::FirstDifference& parted) {
     return Choice(trace, parted).choose();
 }
 

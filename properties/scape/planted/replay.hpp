@@ -31,7 +31,7 @@ struct ReplayChoice {
 /// neighbours; a part of a large segment comes first. Then the same from the state before the wrong step,
 /// since a bug need not act at every step. The choice depends on the sizes only, never on time.
 [[nodiscard]] ReplayChoice choose_replays(const verify::scape::TraceReader& trace,
-                                          const gate::Parted& parted);
+                                          const gate::FirstDifference& parted);
 
 /// Nothing if a rank's segments are not adjacent, which implementations require.
 [[nodiscard]] std::optional<properties::scape::Scenario>

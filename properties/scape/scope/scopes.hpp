@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lab.hpp"
+#include "small_scope_harness.hpp"
 
 namespace truestep::properties::scape::scope {
 

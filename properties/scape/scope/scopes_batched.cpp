@@ -35,36 +35,36 @@ void add_segments(std::vector<Task>& tasks, const Batch::Shape& shape) {
     constexpr std::uint64_t share = 400'000;
     const std::uint64_t count = power_of_values(steps * shape.workers * shape.segment);
     for (std::uint64_t begin = 0; begin < count; begin += share)
-        tasks.emplace_back(
-            [shape, begin, end = std::min(count, begin + share)](const Lab& lab, Tally& tally) {
-                Batch batch(shape, lab, tally);
-                Piece piece;
-                piece.parameters = usual_parameters;
-                for (std::uint64_t number = begin; number < end && !tally.over(); ++number) {
-                    Digits digits(number);
-                    for (auto& of_step : piece.gradients)
-                        for (int rank = 0; rank < shape.workers; ++rank)
-                            for (int i = 0; i < shape.segment; ++i)
-                                of_step[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)] =
-                                    digits.value();
-                    for (piece.owner = 0; piece.owner < shape.workers; ++piece.owner)
-                        if (shape.segment > 1)
+        tasks.emplace_back([shape, begin, end = std::min(count, begin + share)](
+                               const SmallScopeHarness& lab, Tally& tally) {
+            Batch batch(shape, lab, tally);
+            Piece piece;
+            piece.parameters = usual_parameters;
+            for (std::uint64_t number = begin; number < end && !tally.over(); ++number) {
+                Digits digits(number);
+                for (auto& of_step : piece.gradients)
+                    for (int rank = 0; rank < shape.workers; ++rank)
+                        for (int i = 0; i < shape.segment; ++i)
+                            of_step[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)] =
+                                digits.value();
+                for (piece.owner = 0; piece.owner < shape.workers; ++piece.owner)
+                    if (shape.segment > 1)
+                        batch.add(piece);
+                    else
+                        for (const float w : first_parameters) {
+                            piece.parameters[0] = w;
                             batch.add(piece);
-                        else
-                            for (const float w : first_parameters) {
-                                piece.parameters[0] = w;
-                                batch.add(piece);
-                            }
-                }
-                batch.flush();
-            });
+                        }
+            }
+            batch.flush();
+        });
 }
 
 /// All gradients of one coordinate at both steps, in either place of a segment of two. The other coordinate
 /// has the owner's smallest or largest value, so that the first is on or off each mask whenever that is
 /// possible.
 void add_coordinates(std::vector<Task>& tasks, const Batch::Shape& shape) {
-    tasks.emplace_back([shape](const Lab& lab, Tally& tally) {
+    tasks.emplace_back([shape](const SmallScopeHarness& lab, Tally& tally) {
         Batch batch(shape, lab, tally);
         Piece piece;
         Drawn drawn(7);
@@ -129,7 +129,7 @@ std::vector<Sum> sums_with(int workers, int owner, float of_owner) {
 /// Every c that an owner can have at the second step, over its segment: on S_1 it comes from the mean of
 /// all ranks, elsewhere from its own two gradients. First steps that lead to the same c are tried once.
 void add_choices(std::vector<Task>& tasks, const Batch::Shape& shape, int owner, int k1) {
-    tasks.emplace_back([shape, owner, k1](const Lab& lab, Tally& tally) {
+    tasks.emplace_back([shape, owner, k1](const SmallScopeHarness& lab, Tally& tally) {
         const int n = shape.segment;
         const auto me = static_cast<std::size_t>(owner);
         std::array<std::vector<Sum>, values.size()> sums;
@@ -188,7 +188,7 @@ void add_choices(std::vector<Task>& tasks, const Batch::Shape& shape, int owner,
 
 /// Every first gradient of an owner, from which S_1 and S_2 are made, with four draws of everything else.
 void add_first_choices(std::vector<Task>& tasks, const Batch::Shape& shape) {
-    tasks.emplace_back([shape](const Lab& lab, Tally& tally) {
+    tasks.emplace_back([shape](const SmallScopeHarness& lab, Tally& tally) {
         Batch batch(shape, lab, tally);
         Drawn drawn(13);
         Piece piece;
@@ -315,7 +315,7 @@ Scope drawn_segments(Extent extent) {
                 ++turn;
                 const auto shape = shape_of(segment, workers, densities_for(segment, k1, k2, k3),
                                             corrections[turn % 3], turn % 2 == 0, turn % 4 < 2);
-                scope.tasks.emplace_back([shape, turn, draws](const Lab& lab, Tally& tally) {
+                scope.tasks.emplace_back([shape, turn, draws](const SmallScopeHarness& lab, Tally& tally) {
                     Batch batch(shape, lab, tally);
                     Drawn drawn(turn);
                     for (std::uint64_t draw = 0; draw < draws && !tally.over(); ++draw) {

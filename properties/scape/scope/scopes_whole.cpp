@@ -44,13 +44,13 @@ std::vector<Densities> all_densities() {
 }
 
 /// Everything but gradients, parameters, betas, correction, decay and clipping.
-std::vector<Tiny> cuts(int d, int workers) {
-    std::vector<Tiny> all;
+std::vector<TinyProblem> cuts(int d, int workers) {
+    std::vector<TinyProblem> all;
     for (const auto& tensors : layouts(d))
         for (const PartitionRule rule : {PartitionRule::by_shard, PartitionRule::by_tensor})
             for (const bool in_turn : {false, true})
                 for (const Densities& densities : all_densities()) {
-                    Tiny problem;
+                    TinyProblem problem;
                     problem.settings.tensors = tensors;
                     problem.settings.workers = workers;
                     problem.settings.partition = rule;
@@ -64,10 +64,10 @@ std::vector<Tiny> cuts(int d, int workers) {
 /// One of each set of equal problems: the same tensors, ranges, owners and ks. An always-dense segment is
 /// not treated as one of density 1, nor a border of tensors as one of ranges: that would have hidden a
 /// known bug.
-std::vector<Tiny> distinct_cuts(int d, int workers) {
+std::vector<TinyProblem> distinct_cuts(int d, int workers) {
     std::set<std::vector<Index>> seen;
-    std::vector<Tiny> result;
-    for (Tiny& problem : cuts(d, workers)) {
+    std::vector<TinyProblem> result;
+    for (TinyProblem& problem : cuts(d, workers)) {
         const auto whole = properties::scape::problem_of(problem.settings);
         std::vector<Index> key;
         for (const problem::Tensor& tensor : problem.settings.tensors)
@@ -88,7 +88,7 @@ std::vector<Tiny> distinct_cuts(int d, int workers) {
 
 constexpr std::array<float, 3> parameters_of_whole{0.5F, -2.0F, 1.0F};
 
-void fill(Tiny& problem, const std::function<float()>& next) {
+void fill(TinyProblem& problem, const std::function<float()>& next) {
     const auto d = static_cast<std::size_t>(problem.settings.size());
     problem.parameters.assign(parameters_of_whole.begin(),
                               parameters_of_whole.begin() + static_cast<std::ptrdiff_t>(d));
@@ -100,7 +100,7 @@ void fill(Tiny& problem, const std::function<float()>& next) {
     }
 }
 
-Tiny with(Tiny problem, const properties::scape::Case& arithmetic, double clip_norm) {
+TinyProblem with(TinyProblem problem, const properties::scape::Case& arithmetic, double clip_norm) {
     problem.settings.beta1 = arithmetic.beta1;
     problem.settings.beta2 = arithmetic.beta2;
     problem.settings.bias_correction = arithmetic.bias_correction;
@@ -110,26 +110,26 @@ Tiny with(Tiny problem, const properties::scape::Case& arithmetic, double clip_n
 }
 
 /// All gradients of a problem with these values, in shares of about a second.
-void add_all_gradients(std::vector<Task>& tasks, const Tiny& problem,
+void add_all_gradients(std::vector<Task>& tasks, const TinyProblem& problem,
                        const std::vector<float>& of = {values.begin(), values.end()}) {
     constexpr std::uint64_t share = 20'000;
     std::uint64_t count = 1;
     for (Index left = steps * problem.settings.workers * problem.settings.size(); left > 0; --left)
         count *= of.size();
     for (std::uint64_t begin = 0; begin < count; begin += share)
-        tasks.emplace_back(
-            [problem, of, begin, end = std::min(count, begin + share)](const Lab& lab, Tally& tally) {
-                Tiny one = problem;
-                for (std::uint64_t number = begin; number < end && !tally.over(); ++number) {
-                    std::uint64_t left = number;
-                    fill(one, [&] {
-                        const float value = of[left % of.size()];
-                        left /= of.size();
-                        return value;
-                    });
-                    lab.judge_whole(one, tally);
-                }
-            });
+        tasks.emplace_back([problem, of, begin, end = std::min(count, begin + share)](
+                               const SmallScopeHarness& lab, Tally& tally) {
+            TinyProblem one = problem;
+            for (std::uint64_t number = begin; number < end && !tally.over(); ++number) {
+                std::uint64_t left = number;
+                fill(one, [&] {
+                    const float value = of[left % of.size()];
+                    left /= of.size();
+                    return value;
+                });
+                lab.judge_whole(one, tally);
+            }
+        });
 }
 
 /// Few enough values that the gradients of every cut can be enumerated.
@@ -156,7 +156,7 @@ Scope whole(int d, int workers, double clip_norm,
     for (const problem::BiasCorrection correction : of_corrections)
         for (const bool exact : exact_betas) {
             all += cuts(d, workers).size();
-            for (const Tiny& problem : distinct_cuts(d, workers))
+            for (const TinyProblem& problem : distinct_cuts(d, workers))
                 add_all_gradients(scope.tasks, with(problem, settings_with(correction, exact), clip_norm),
                                   of);
         }
@@ -176,7 +176,7 @@ Scope whole(int d, int workers, double clip_norm,
     return scope;
 }
 
-std::string by_hand_of(const Tiny& problem) {
+std::string by_hand_of(const TinyProblem& problem) {
     const auto whole = properties::scape::problem_of(problem.settings);
     const auto expected = properties::scape::segments_by_hand(problem.settings);
     if (expected.size() != whole.segments.size())
@@ -219,8 +219,8 @@ Scope settings_by_hand() {
         {}};
     for (int d = 1; d <= 3; ++d)
         for (int workers = 1; workers <= 3; ++workers)
-            scope.tasks.emplace_back([d, workers](const Lab&, Tally& tally) {
-                for (Tiny& problem : cuts(d, workers)) {
+            scope.tasks.emplace_back([d, workers](const SmallScopeHarness&, Tally& tally) {
+                for (TinyProblem& problem : cuts(d, workers)) {
                     tally.add(1);
                     if (const std::string what = by_hand_of(problem); !what.empty()) {
                         fill(problem, [] { return 1.0F; });
@@ -255,7 +255,7 @@ std::vector<Scope> whole_problems(Extent extent) {
         all.push_back(whole(2, 3, clip_norm, {adam}, {false}, two_values));
     }
     if (extent == Extent::all) {
-        Tiny one;
+        TinyProblem one;
         one.settings.tensors = {{"a", 2, false}};
         one.settings.workers = 2;
         one.settings.partition = PartitionRule::by_tensor;
@@ -283,17 +283,18 @@ Scope drawn_whole(Extent extent) {
     for (int d = 1; d <= 3; ++d)
         for (int workers = 1; workers <= 3; ++workers)
             for (std::uint64_t draw = 0; draw < draws; ++draw)
-                scope.tasks.emplace_back([d, workers, draw](const Lab& lab, Tally& tally) {
+                scope.tasks.emplace_back([d, workers, draw](const SmallScopeHarness& lab, Tally& tally) {
                     static const std::array<double, 3> norms{0.0, 0.5, 4.0};
                     Drawn drawn((draw * 3 + static_cast<std::uint64_t>(d)) * 3 +
                                 static_cast<std::uint64_t>(workers));
-                    for (const Tiny& cut : distinct_cuts(d, workers)) {
+                    for (const TinyProblem& cut : distinct_cuts(d, workers)) {
                         if (tally.over())
                             return;
-                        Tiny problem = with(cut,
-                                            settings_with(corrections[drawn.number(corrections.size())],
-                                                          drawn.number(2) == 0),
-                                            norms[drawn.number(norms.size())]);
+                        TinyProblem problem =
+                            with(cut,
+                                 settings_with(corrections[drawn.number(corrections.size())],
+                                               drawn.number(2) == 0),
+                                 norms[drawn.number(norms.size())]);
                         fill(problem, [&] { return drawn.value(); });
                         lab.judge_whole(problem, tally);
                     }

@@ -18,7 +18,7 @@
 #include <truestep/properties/scape/planted/bugs.hpp>
 #include <truestep/properties/scape/planted/implementation.hpp>
 
-#include "fibers.hpp"
+#include "fiber_group.hpp"
 #include "scopes.hpp"
 
 namespace truestep::properties::scape::scope {
@@ -35,7 +35,7 @@ struct Settings {
     int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-Lab lab_of_bug(int number) {
+SmallScopeHarness lab_of_bug(int number) {
     if (planted::is_of_devices(number))
         throw Error("planted-" + std::to_string(number) +
                     " is of code for devices, whose ranks have to be threads");
@@ -50,11 +50,11 @@ int number_of(const std::string& text) {
     return *number;
 }
 
-Lab lab_of(const Settings& settings) {
+SmallScopeHarness lab_of(const Settings& settings) {
     const std::string& name = settings.implementation;
-    constexpr std::string_view mistake = "planted-";
-    if (name == "plain" || name.starts_with(mistake))
-        return lab_of_bug(name == "plain" ? 0 : number_of(name.substr(mistake.size())));
+    constexpr std::string_view known_bug = "planted-";
+    if (name == "plain" || name.starts_with(known_bug))
+        return lab_of_bug(name == "plain" ? 0 : number_of(name.substr(known_bug.size())));
     std::string names = "plain, planted-1 and so on";
     for (const auto& implementation : properties::scape::all_implementations(make_fiber_group())) {
         if (implementation->name() != name || !implementation->unavailable().empty()) {
@@ -84,7 +84,7 @@ void tell(const Mismatch& mismatch, const Settings& settings) {
 }
 
 int one_problem(const Settings& settings) {
-    const Lab lab = lab_of(settings);
+    const SmallScopeHarness lab = lab_of(settings);
     const auto found = lab.judge(scenario_of(parse_tiny(settings.problem)));
     std::cout << (found ? "MISMATCH: " + found->text : "every bit is the reference's") << "\n";
     return found ? 1 : 0;

@@ -50,7 +50,7 @@ double density_for(int k) {
     return k == 1 ? 0.5 : k == 2 ? 0.75 : 1.0;
 }
 
-std::string text(const Tiny& problem) {
+std::string text(const TinyProblem& problem) {
     std::string result = properties::scape::text(problem.settings) + "|" +
                          list(std::vector<double>(problem.densities.begin(), problem.densities.end())) +
                          "|" + list(problem.parameters);
@@ -63,11 +63,11 @@ std::string text(const Tiny& problem) {
     return result;
 }
 
-Tiny parse_tiny(const std::string& text) {
+TinyProblem parse_tiny(const std::string& text) {
     const auto parts = split(text, '|');
     if (parts.size() != 3 + steps)
         throw Error("problem: write settings|densities|parameters|gradients of step 1|of step 2");
-    Tiny result;
+    TinyProblem result;
     result.settings = properties::scape::parse_case(parts[0]);
     const auto d = static_cast<std::size_t>(result.settings.size());
     const auto densities = numbers_of<double>(parts[1], result.densities.size());
@@ -98,7 +98,7 @@ Scenario two_steps(problem::Problem problem, std::vector<problem::Range> ranges,
     return scenario;
 }
 
-Scenario scenario_of(const Tiny& problem) {
+Scenario scenario_of(const TinyProblem& problem) {
     auto whole = properties::scape::problem_of(problem.settings);
     auto ranges = problem::ranges(whole.layout, problem.settings.workers, problem.settings.partition);
     return two_steps(std::move(whole), std::move(ranges), problem.densities, problem.parameters,
@@ -135,12 +135,13 @@ std::optional<Difference> of_masks(const std::string& where, const std::vector<s
     return std::nullopt;
 }
 
-std::optional<Difference> of_told(const std::string& where, const properties::scape::View& expected,
-                                  const properties::scape::View& actual) {
+std::optional<Difference> of_told(const std::string& where,
+                                  const properties::scape::ObservedState& expected,
+                                  const properties::scape::ObservedState& actual) {
     if (!actual.told || !expected.told)
         return std::nullopt;
-    const properties::scape::Told& a = *expected.told;
-    const properties::scape::Told& b = *actual.told;
+    const properties::scape::StepReport& a = *expected.told;
+    const properties::scape::StepReport& b = *actual.told;
     if (a.step == b.step && a.selected == b.selected && a.kept == b.kept &&
         a.gradient_norm == b.gradient_norm && a.clip_factor == b.clip_factor)
         return std::nullopt;
@@ -149,7 +150,7 @@ std::optional<Difference> of_told(const std::string& where, const properties::sc
 
 } // namespace
 
-std::optional<Difference> difference(const History& expected, const History& actual) {
+std::optional<Difference> difference(const RunRecording& expected, const RunRecording& actual) {
     if (!actual.error.empty())
         return Difference{-1, "the run ended before its end: " + actual.error};
     if (actual.after.size() != expected.after.size())
@@ -157,8 +158,8 @@ std::optional<Difference> difference(const History& expected, const History& act
     for (std::size_t step = 0; step < expected.after.size(); ++step)
         for (std::size_t rank = 0; rank < expected.after[step].views.size(); ++rank) {
             const std::string who = "step " + std::to_string(step + 1) + ", rank " + std::to_string(rank);
-            const properties::scape::View& should = expected.after[step].views[rank];
-            const properties::scape::View& is = actual.after[step].views.at(rank);
+            const properties::scape::ObservedState& should = expected.after[step].views[rank];
+            const properties::scape::ObservedState& is = actual.after[step].views.at(rank);
             if (const properties::scape::Outcome& outcome = actual.after[step].outcomes.at(rank);
                 outcome.kind != properties::scape::Outcome::Kind::taken || is.step != should.step)
                 return Difference{-1, who + ": the step was not taken: " + outcome.text};

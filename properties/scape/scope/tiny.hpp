@@ -23,7 +23,7 @@ using Densities = std::array<double, 3>;
 [[nodiscard]] double density_for(int k);
 
 /// A whole problem. Its settings are a case of the gate, whose own gradients and parameters are not used.
-struct Tiny {
+struct TinyProblem {
     properties::scape::Case settings;
     Densities densities{1.0, 1.0, 1.0};
     std::vector<float> parameters;
@@ -32,11 +32,11 @@ struct Tiny {
 
 /// One line of text, "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|...": settings, densities,
 /// parameters, and each step's gradients with a slash between ranks.
-[[nodiscard]] std::string text(const Tiny& problem);
+[[nodiscard]] std::string text(const TinyProblem& problem);
 /// Parses such a line. Throws truestep::Error.
-[[nodiscard]] Tiny parse_tiny(const std::string& text);
+[[nodiscard]] TinyProblem parse_tiny(const std::string& text);
 
-[[nodiscard]] Scenario scenario_of(const Tiny& problem);
+[[nodiscard]] Scenario scenario_of(const TinyProblem& problem);
 
 /// The scenario of two steps over any segments.
 [[nodiscard]] Scenario two_steps(problem::Problem problem, std::vector<problem::Range> ranges,
@@ -50,6 +50,7 @@ struct Difference {
 };
 
 /// Compares every bit that every rank shows after each step, and those of the coming mask.
-[[nodiscard]] std::optional<Difference> difference(const History& expected, const History& actual);
+[[nodiscard]] std::optional<Difference> difference(const RunRecording& expected,
+                                                   const RunRecording& actual);
 
 } // namespace truestep::properties::scape::scope

@@ -114,10 +114,10 @@ class HasBytesThatCarryNothing final : public Changed {
 
 template <class Kept>
 std::string said_of(const std::string& name) {
-    Ranked ranked{.name = name, .make = [](const Setup& setup, Communicator& ranks) {
-                      return std::make_unique<Kept>(setup, ranks);
-                  }};
-    const gate::System system = system_with(std::vector<Ranked>{std::move(ranked)});
+    ImplementationSpec ranked{.name = name, .make = [](const Setup& setup, Communicator& ranks) {
+                                  return std::make_unique<Kept>(setup, ranks);
+                              }};
+    const gate::System system = system_with(std::vector<ImplementationSpec>{std::move(ranked)});
     std::vector<std::string> words{name, "--property", "restart.damage", "--cases", "60"};
     std::vector<char*> arguments;
     for (std::string& word : words)

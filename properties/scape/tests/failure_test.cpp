@@ -29,8 +29,8 @@ class Drifts final : public Changed {
         Changed::step(gradient, learning_rate);
         ++step_;
     }
-    View view() override {
-        View view = Changed::view();
+    ObservedState view() override {
+        ObservedState view = Changed::view();
         if (last_ && step_ >= 3)
             view.parameters.at(7) = std::nextafter(view.parameters.at(7), 1e9F);
         return view;

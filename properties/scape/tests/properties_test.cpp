@@ -35,7 +35,7 @@ std::vector<Pair> applicable() {
         for (std::size_t p = 0; p < all_properties().size(); ++p) {
             const Implementation& implementation = *implementations()[i];
             if (gate::why_not(system.property(all_properties()[p].name), implementation,
-                              implementation.left_out())
+                              implementation.unsupported())
                     .empty())
                 pairs.push_back({i, p});
         }
@@ -58,7 +58,7 @@ TEST_P(EveryImplementation, Has) {
     static const gate::System system = system_of_properties();
     gate::SearchOptions options;
     options.cases = cases_of_each();
-    options.left_out = implementation.left_out();
+    options.unsupported = implementation.unsupported();
     const gate::SearchResult result =
         search(system, implementation, system.property(property.name), options);
     EXPECT_EQ(result.cases, options.cases);

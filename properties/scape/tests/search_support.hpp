@@ -25,7 +25,7 @@ inline const std::shared_ptr<const Group>& threads() {
 }
 
 /// The clean plain implementation, with its steps changed.
-class Changed : public Candidate {
+class Changed : public RankUnderTest {
   public:
     Changed(const Setup& setup, distributed::Communicator& communicator)
         : inner_(planted::make_plain(setup, communicator, planted::Bug::none)) {}
@@ -33,13 +33,13 @@ class Changed : public Candidate {
     void step(std::span<const float> gradient, double learning_rate) override {
         inner_->step(gradient, learning_rate);
     }
-    View view() override { return inner_->view(); }
+    ObservedState view() override { return inner_->view(); }
     std::vector<std::uint8_t> coming() override { return inner_->coming(); }
     void save(const std::filesystem::path& folder) override { inner_->save(folder); }
     void restore(const std::filesystem::path& folder) override { inner_->restore(folder); }
 
   protected:
-    std::unique_ptr<Candidate> inner_;
+    std::unique_ptr<RankUnderTest> inner_;
 };
 
 template <class Kind>
@@ -60,7 +60,7 @@ inline gate::SearchResult search_for(const Implementation& implementation, const
                                      int cases = 100) {
     gate::SearchOptions options;
     options.cases = cases;
-    options.left_out = implementation.left_out();
+    options.unsupported = implementation.unsupported();
     return search(scape(), implementation, scape().property(property), options);
 }
 

@@ -172,7 +172,7 @@ TEST(Search, ASeedDrawsItsOwnCases) {
 TEST(Search, HoldsCasesToPinnedValues) {
     SearchOptions options;
     options.cases = 50;
-    options.pins = {
+    options.overrides = {
         {"workers", {"3", "5"}}, {"density", {"0.25"}}, {"steps", {"2"}}, {"clip-norm", {"0.5"}}};
     int fives = 0;
     options.before = [&](const gate::Line& line) {
@@ -330,7 +330,7 @@ class NoThird final : public Changed {
 };
 
 gate::Implementations of_two_at_most(const std::shared_ptr<const Group>& group) {
-    Ranked few{.name = "few", .make = {}, .most_workers = 2};
+    ImplementationSpec few{.name = "few", .make = {}, .most_workers = 2};
     few.make = [](const Setup& setup, Communicator& communicator) {
         return std::make_unique<NoThird>(setup, communicator);
     };

@@ -23,16 +23,16 @@ using verify::scape::support::store;
 using verify::scape::support::TemporaryFolder;
 
 /// Imitates a disk that is full after this many bytes of a file.
-class Room {
+class SmallDisk {
   public:
-    explicit Room(rlim_t bytes) {
+    explicit SmallDisk(rlim_t bytes) {
         getrlimit(RLIMIT_FSIZE, &before_);
         const rlimit less{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
         setrlimit(RLIMIT_FSIZE, &less);
     }
-    Room(const Room&) = delete;
-    Room& operator=(const Room&) = delete;
-    ~Room() {
+    SmallDisk(const SmallDisk&) = delete;
+    SmallDisk& operator=(const SmallDisk&) = delete;
+    ~SmallDisk() {
         setrlimit(RLIMIT_FSIZE, &before_);
         std::signal(SIGXFSZ, handler_);
     }
@@ -59,7 +59,7 @@ class WrittenFolder : public testing::Test {
 
 TEST_F(WrittenFolder, AFullDiskLeavesNoHalfOfAPage) {
     const std::string error = [&] {
-        const Room room(4096);
+        const SmallDisk room(4096);
         return error_of([&] { write_text(path_of("index.html"), std::string(100'000, 'x')); });
     }();
     EXPECT_TRUE(contains(error, "index.html: the report could not be written")) << error;
@@ -70,7 +70,7 @@ TEST_F(WrittenFolder, AFullDiskLeavesTheResultThatWasThere) {
     write_json(path_of("results.json"), {{"before", true}});
     const std::string before = text_of("results.json");
     const std::string error = [&] {
-        const Room room(4096);
+        const SmallDisk room(4096);
         return error_of([&] { write_json(path_of("results.json"), std::string(100'000, 'x')); });
     }();
     EXPECT_TRUE(contains(error, "results.json: the result could not be written")) << error;

@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/scape/record.hpp>
 #include <truestep/verify/scape/run.hpp>
 #include <truestep/verify/scape/trace.hpp>
@@ -29,7 +29,7 @@ using support::contains;
 using support::error_of;
 using support::FileImage;
 using support::Habits;
-using support::Mistake;
+using support::KnownBug;
 using support::record_stranger;
 using support::row;
 using support::set_element;
@@ -46,7 +46,7 @@ RecordOptions run_of(const problem::HyperParameters& settings = {}, int workers 
 }
 
 TraceVerdict at_bf16(const std::filesystem::path& path) {
-    return verify_from(path, From::recorded, Level::bf16());
+    return verify_from(path, ReferenceStart::recorded, Level::bf16());
 }
 
 std::vector<RecordOptions> many_runs() {
@@ -78,7 +78,7 @@ TEST_F(Bf16LevelTest, TheReferenceOverBf16PassesItAndNothingStricter) {
         const TraceVerdict verdict = at_bf16(path_);
         EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
         for (const Level& level : {Level::exact(), Level::rel()}) {
-            const TraceVerdict stricter = verify_from(path_, From::recorded, level);
+            const TraceVerdict stricter = verify_from(path_, ReferenceStart::recorded, level);
             EXPECT_EQ(stricter.status, Status::failed) << name(level);
             EXPECT_TRUE(contains(text_report(stricter), "use --level bf16"));
         }
@@ -96,7 +96,7 @@ TEST_F(Bf16LevelTest, ARunInFp32IsMoreExactAndPasses) {
 TEST_F(Bf16LevelTest, AWrongRunInFp32IsNotSentToIt) {
     record(path_, run_of());
     set_element(path_, "step/0003/parameters", 80, 1.0F);
-    EXPECT_FALSE(contains(text_report(verify_from(path_, From::recorded)), "use --level bf16"));
+    EXPECT_FALSE(contains(text_report(verify_from(path_, ReferenceStart::recorded)), "use --level bf16"));
 }
 
 TEST_F(Bf16LevelTest, AStrangerWithoutHabitsWritesWhatTheReferenceOverBf16Does) {
@@ -114,30 +114,31 @@ TEST_F(Bf16LevelTest, AStrangerWithoutHabitsWritesWhatTheReferenceOverBf16Does) 
 }
 
 struct Caught {
-    Mistake mistake;
+    KnownBug known_bug;
     const char* where; ///< the first wrong result
     double beta1 = 0.9;
     double beta2 = 0.95;
 };
 
 TEST_F(Bf16LevelTest, EachMistakeInCodeOfBf16Fails) {
-    for (const auto& [mistake, where, beta1, beta2] :
-         {Caught{Mistake::no_bias_correction, "parameters"}, Caught{Mistake::decay_into_gradient, "local"},
-          Caught{Mistake::decay_grows, "parameters"}, Caught{Mistake::beta2_for_beta1, "local"},
-          Caught{Mistake::residual_dropped, "residual"}, Caught{Mistake::residual_kept, "residual"},
-          Caught{Mistake::mean_not_divided, "exchanged"}, Caught{Mistake::mean_of_one_rank, "exchanged"},
-          Caught{Mistake::second_moment_of_new, "parameters", 0.5},
-          Caught{Mistake::complement_in_bf16, "parameters", 0.9, 0.999},
-          Caught{Mistake::least_selected, "mask"}, Caught{Mistake::clip_left_out, "first_moment"},
-          Caught{Mistake::moment_kept_off_mask, "first_moment"}}) {
+    for (const auto& [known_bug, where, beta1, beta2] :
+         {Caught{KnownBug::no_bias_correction, "parameters"},
+          Caught{KnownBug::decay_into_gradient, "local"}, Caught{KnownBug::decay_grows, "parameters"},
+          Caught{KnownBug::beta2_for_beta1, "local"}, Caught{KnownBug::residual_dropped, "residual"},
+          Caught{KnownBug::residual_kept, "residual"}, Caught{KnownBug::mean_not_divided, "exchanged"},
+          Caught{KnownBug::mean_of_one_rank, "exchanged"},
+          Caught{KnownBug::second_moment_of_new, "parameters", 0.5},
+          Caught{KnownBug::complement_in_bf16, "parameters", 0.9, 0.999},
+          Caught{KnownBug::least_selected, "mask"}, Caught{KnownBug::clip_left_out, "first_moment"},
+          Caught{KnownBug::moment_kept_off_mask, "first_moment"}}) {
         problem::HyperParameters settings;
-        settings.clip_norm = mistake == Mistake::clip_left_out ? 0.5 : 0.0;
+        settings.clip_norm = known_bug == KnownBug::clip_left_out ? 0.5 : 0.0;
         settings.beta1 = beta1;
         settings.beta2 = beta2;
         Habits habits;
         record_stranger(path_, run_of(settings), habits);
         ASSERT_EQ(at_bf16(path_).status, Status::passed) << where << ": it has to be the mistake";
-        habits.mistake = mistake;
+        habits.known_bug = known_bug;
         record_stranger(path_, run_of(settings), habits);
         const TraceVerdict verdict = at_bf16(path_);
         EXPECT_EQ(verdict.status, Status::failed) << where << "\n" << text_report(verdict);
@@ -307,17 +308,19 @@ TEST_F(Bf16LevelTest, WhatItCannotSeeIsSaid) {
     options.steps = 1; // afterwards moments may cancel
     record(path_, options);
     EXPECT_EQ(hidden_updates(at_bf16(path_)), "");
-    EXPECT_EQ(hidden_updates(verify_from(path_, From::recorded, Level::rel())), "") << "of BF16 alone";
+    EXPECT_EQ(hidden_updates(verify_from(path_, ReferenceStart::recorded, Level::rel())), "")
+        << "of BF16 alone";
 }
 
 TEST_F(Bf16LevelTest, AFreeRunIsRefusedAndSoIsATraceWithoutStates) {
     record(path_, run_of());
     const std::string free =
-        error_of([&] { static_cast<void>(verify_from(path_, From::start, Level::bf16())); });
+        error_of([&] { static_cast<void>(verify_from(path_, ReferenceStart::start, Level::bf16())); });
     EXPECT_TRUE(contains(free, "level BF16 is not available with --from start")) << free;
     EXPECT_TRUE(contains(free, "use --from recorded")) << free;
     change([](FileImage& image) { image.drop("step/0003/first_moment"); });
-    for (const std::optional<From> from : {std::optional<From>(), std::optional(From::recorded)}) {
+    for (const std::optional<ReferenceStart> from :
+         {std::optional<ReferenceStart>(), std::optional(ReferenceStart::recorded)}) {
         VerifyOptions asked;
         asked.level = Level::bf16();
         asked.from = from;
@@ -343,7 +346,7 @@ TEST_F(Bf16LevelTest, ARefusedStepAPartOfARunAndASampleAreCheckedToo) {
     record(path_, options);
     const TraceVerdict verdict = at_bf16(path_);
     EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
-    EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::failed);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded, Level::rel()).status, Status::failed);
 }
 
 } // namespace

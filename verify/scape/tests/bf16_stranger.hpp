@@ -20,7 +20,7 @@ namespace truestep::verify::scape::support {
 
 using reference::Bf16;
 
-enum class Mistake {
+enum class KnownBug {
     none,
     no_bias_correction,
     decay_into_gradient, ///< like L2 regularization
@@ -50,9 +50,9 @@ struct Habits {
     bool squares_apart = false; ///< (b2*m)*m
     bool step_size = false;     ///< lr/C1 is one scalar
     bool in_fp32 = false;       ///< computed in fp32; stored values are rounded
-    Mistake mistake = Mistake::none;
+    KnownBug known_bug = KnownBug::none;
 
-    [[nodiscard]] bool makes(Mistake one) const { return mistake == one; }
+    [[nodiscard]] bool makes(KnownBug one) const { return known_bug == one; }
 };
 
 /// T is the scalar of its computations, Bf16 or float. Stored values are bf16.
@@ -87,7 +87,7 @@ class Stranger {
         const Vector<float> moment = clipped(M, ghat, before, S);
         update(moment, before, ghat, S);
         for (Index i = 0; i < m_.size(); ++i)
-            m_[i] = habits_.makes(Mistake::moment_kept_off_mask) && !holds(S, i) ? before[i] : moment[i];
+            m_[i] = habits_.makes(KnownBug::moment_kept_off_mask) && !holds(S, i) ? before[i] : moment[i];
         results.residual = e_;
         results.first_moment = m_;
         results.parameters = w_;
@@ -111,15 +111,15 @@ class Stranger {
 
     void set_scalars(double learning_rate) {
         const problem::HyperParameters& settings = problem_.settings;
-        b1_ = T(habits_.makes(Mistake::beta2_for_beta1) ? settings.beta2 : settings.beta1);
+        b1_ = T(habits_.makes(KnownBug::beta2_for_beta1) ? settings.beta2 : settings.beta1);
         a1_ = T(1.0 - settings.beta1);
         b2_ = T(settings.beta2);
-        a2_ = habits_.makes(Mistake::complement_in_bf16) ? T(1.0) - b2_ : T(1.0 - settings.beta2);
+        a2_ = habits_.makes(KnownBug::complement_in_bf16) ? T(1.0) - b2_ : T(1.0 - settings.beta2);
         eps_ = T(settings.epsilon);
         wd_ = T(settings.weight_decay);
         lr_ = T(learning_rate);
         decay_ = T(1.0 - learning_rate * settings.weight_decay);
-        const bool corrects = !habits_.makes(Mistake::no_bias_correction) &&
+        const bool corrects = !habits_.makes(KnownBug::no_bias_correction) &&
                               settings.bias_correction == problem::BiasCorrection::adam;
         const double c1 = corrects ? 1.0 - std::pow(settings.beta1, static_cast<double>(t_)) : 1.0;
         const double c2 = corrects ? 1.0 - std::pow(settings.beta2, static_cast<double>(t_)) : 1.0;
@@ -134,7 +134,7 @@ class Stranger {
             Vector<float> c(m_.size());
             for (Index i = 0; i < c.size(); ++i) {
                 T g = of(gradients[rank][i]);
-                if (habits_.makes(Mistake::decay_into_gradient))
+                if (habits_.makes(KnownBug::decay_into_gradient))
                     g = product_plus(wd_, of(w_[i]), g);
                 c[i] = stored(local(of(m_[i]), g, of(e_[rank][i])));
             }
@@ -148,7 +148,7 @@ class Stranger {
         case Habits::Local::residual_first:
             return product_plus(b1_, m, product_plus(a1_, g, e));
         case Habits::Local::towards_gradient:
-            if (!habits_.makes(Mistake::beta2_for_beta1))
+            if (!habits_.makes(KnownBug::beta2_for_beta1))
                 return product_plus(a1_, g - m, m) + e;
             [[fallthrough]];
         case Habits::Local::plain:
@@ -164,8 +164,8 @@ class Stranger {
             Coordinates order(static_cast<std::size_t>(segment.size()));
             std::iota(order.begin(), order.end(), segment.begin);
             std::ranges::stable_sort(order, [&](Index a, Index b) {
-                return habits_.makes(Mistake::least_selected) ? std::abs(owners[a]) < std::abs(owners[b])
-                                                              : std::abs(owners[a]) > std::abs(owners[b]);
+                return habits_.makes(KnownBug::least_selected) ? std::abs(owners[a]) < std::abs(owners[b])
+                                                               : std::abs(owners[a]) > std::abs(owners[b]);
             });
             order.resize(static_cast<std::size_t>(
                 selected_count(segment, density_.at(t), problem_.settings.k_rounding)));
@@ -188,7 +188,7 @@ class Stranger {
 
     T mean(std::vector<T> values) const {
         const T count = T(static_cast<double>(values.size()));
-        if (habits_.makes(Mistake::mean_of_one_rank))
+        if (habits_.makes(KnownBug::mean_of_one_rank))
             return values.front();
         if (habits_.sum == Habits::Sum::divided_first)
             for (T& value : values)
@@ -206,7 +206,7 @@ class Stranger {
         T sum = values.front();
         for (std::size_t i = 1; i < values.size(); ++i)
             sum = sum + values[i];
-        if (habits_.makes(Mistake::mean_not_divided) || habits_.sum == Habits::Sum::divided_first)
+        if (habits_.makes(KnownBug::mean_not_divided) || habits_.sum == Habits::Sum::divided_first)
             return sum;
         return habits_.sum == Habits::Sum::by_reciprocal ? sum * (T(1.0) / count) : sum / count;
     }
@@ -214,9 +214,9 @@ class Stranger {
     void keep_residuals(const PerRank<float>& c, const Coordinates& S) {
         for (std::size_t rank = 0; rank < e_.size(); ++rank) {
             e_[rank] = c[rank];
-            if (habits_.makes(Mistake::residual_dropped))
+            if (habits_.makes(KnownBug::residual_dropped))
                 e_[rank].setZero();
-            else if (!habits_.makes(Mistake::residual_kept))
+            else if (!habits_.makes(KnownBug::residual_kept))
                 for (const Index i : S)
                     e_[rank][i] = 0.0F;
         }
@@ -225,7 +225,7 @@ class Stranger {
     /// Returns M after clipping; changes ghat.
     Vector<float> clipped(const Vector<float>& M, Vector<float>& ghat, const Vector<float>& before,
                           const Coordinates& S) const {
-        if (problem_.settings.clip_norm <= 0.0 || habits_.makes(Mistake::clip_left_out))
+        if (problem_.settings.clip_norm <= 0.0 || habits_.makes(KnownBug::clip_left_out))
             return M;
         double squares = 0.0;
         for (const Index i : S)
@@ -246,14 +246,15 @@ class Stranger {
             const bool selected = holds(S, i);
             T u = T(0.0);
             if (selected)
-                u = direction(of(M[i]), of(habits_.makes(Mistake::second_moment_of_new) ? M[i] : before[i]),
+                u = direction(of(M[i]),
+                              of(habits_.makes(KnownBug::second_moment_of_new) ? M[i] : before[i]),
                               of(ghat[i]));
             const T& rate = habits_.step_size ? lr_inv1_ : lr_;
-            if (habits_.one_decrement && !habits_.step_size && !habits_.makes(Mistake::decay_grows))
+            if (habits_.one_decrement && !habits_.step_size && !habits_.makes(KnownBug::decay_grows))
                 w_[i] = stored(minus_product(w, lr_, product_plus(wd_, w, u)));
-            else if (habits_.makes(Mistake::decay_into_gradient))
+            else if (habits_.makes(KnownBug::decay_into_gradient))
                 w_[i] = stored(minus_product(w, rate, u));
-            else if (habits_.makes(Mistake::decay_grows))
+            else if (habits_.makes(KnownBug::decay_grows))
                 w_[i] = stored(minus_product(w / decay_, rate, u));
             else
                 w_[i] = stored(minus_product(w * decay_, rate, u));

@@ -34,7 +34,7 @@ class ExtentTest : public VerifyTraceTest {
     /// Checks the trace at each level, from each start, whole and by pieces.
     void expect_all(Status status) const {
         for (const Level& level : {Level::exact(), Level::rel()})
-            for (const From from : {From::recorded, From::start})
+            for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
                 for (const Index piece : {Index{1}, Index{1000}}) {
                     VerifyOptions options;
                     options.level = level;
@@ -45,7 +45,9 @@ class ExtentTest : public VerifyTraceTest {
                 }
     }
 
-    [[nodiscard]] std::string told() const { return text_report(verify_from(path_, From::recorded)); }
+    [[nodiscard]] std::string told() const {
+        return text_report(verify_from(path_, ReferenceStart::recorded));
+    }
 };
 
 TEST_F(ExtentTest, ASampleOfARightRunPasses) {
@@ -87,15 +89,16 @@ TEST_F(ExtentTest, TheVerdictSaysWhatWasSampledAndTellsPlacesInTheWholeModel) {
                                  "index 0 to 18)"))
         << told();
     support::set_element(path_, "step/0002/parameters", 1, 0.75F);
-    expect_first(verify_from(path_, From::recorded),
+    expect_first(verify_from(path_, ReferenceStart::recorded),
                  {2, Phase::update, "parameters", all_ranks, 28, "wq", 28});
     expect_all(Status::failed);
     record_part("wq@28,mlp@0");
     support::set_element(path_, "step/0003/residual/rank2", 21, 0.75F);
-    expect_first(verify_from(path_, From::recorded), {3, Phase::residual, "residual", 2, 53, "mlp", 18});
+    expect_first(verify_from(path_, ReferenceStart::recorded),
+                 {3, Phase::residual, "residual", 2, 53, "mlp", 18});
     record_part("wq@28,mlp@0");
     support::flip_mask_bit(path_, "step/0002/next_mask", 3);
-    const TraceVerdict mask = verify_from(path_, From::recorded);
+    const TraceVerdict mask = verify_from(path_, ReferenceStart::recorded);
     expect_first(mask, {2, Phase::mask, "next_mask", 1, 35, "mlp", 0});
     // A bit beyond the last coordinate is beyond that of the model.
     record_part("wq@28,mlp@0");
@@ -151,7 +154,7 @@ TEST_F(ExtentTest, AMistakeOutsideOfTheSampleDoesNotShowAndInsideItDoes) {
             writer.write_step(gradients, results);
         }
         writer.finish();
-        EXPECT_EQ(verify_from(part_path, From::recorded).status, status) << sample;
+        EXPECT_EQ(verify_from(part_path, ReferenceStart::recorded).status, status) << sample;
     }
 }
 
@@ -163,13 +166,13 @@ TEST_F(ExtentTest, TheNormOfASampleIsTheRecordedOne) {
     EXPECT_TRUE(contains(told(), "the clip norm is taken from the trace"));
     // Another norm is another factor.
     change([](FileImage& image) { std::get<std::vector<double>>(image.at("norm").data)[2] *= 1.001; });
-    const TraceVerdict other = verify_from(path_, From::recorded);
+    const TraceVerdict other = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(other.first.has_value());
     EXPECT_EQ(other.first->step, 3);
     EXPECT_EQ(other.first->phase, "clip");
     // A norm that is impossible for the whole is reported as such.
     change([](FileImage& image) { std::get<std::vector<double>>(image.at("norm").data)[0] = 1e-3; });
-    const TraceVerdict impossible = verify_from(path_, From::recorded);
+    const TraceVerdict impossible = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(impossible.first.has_value());
     EXPECT_EQ(impossible.first->step, 1);
     EXPECT_EQ(impossible.first->result, "norm");
@@ -199,20 +202,20 @@ TEST_F(ExtentTest, EveryPartOfTheStateThatItBeginsWithMatters) {
     for (const char* tensor : {"initial/parameters", "initial/residual/rank0", "initial/residual/rank2"}) {
         record_part("", 4);
         support::set_element(path_, tensor, 44, 0.75F);
-        const TraceVerdict verdict = verify_from(path_, From::recorded);
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
         EXPECT_EQ(verdict.status, Status::failed) << tensor;
         EXPECT_EQ(verdict.first->step, 1);
     }
     record_part("", 4);
     support::set_element(path_, "initial/first_moment", 31, 0.75F); // of norm, which is always on the mask
-    EXPECT_EQ(verify_from(path_, From::recorded).status, Status::failed);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).status, Status::failed);
     record_part("", 4);
     support::flip_mask_bit(path_, "initial/mask", 12);
-    EXPECT_EQ(verify_from(path_, From::recorded).first->result, "mask");
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).first->result, "mask");
     // The number of steps is in the bias corrections.
     record_part("", 4);
     change([](FileImage& image) { image.replace_in_config("\"begin\":4", "\"begin\":5"); });
-    const TraceVerdict later = verify_from(path_, From::recorded);
+    const TraceVerdict later = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(later.first.has_value());
     EXPECT_EQ(later.first->phase, "update");
 }
@@ -246,9 +249,9 @@ TEST_F(ExtentTest, ARefusedStepIsToldByItsPlaceInTheModel) {
     options.sample = "wq@28,mlp@0";
     options.injections.push_back({2, 1, 36, std::numeric_limits<float>::quiet_NaN()});
     record(path_, options);
-    EXPECT_EQ(verify_from(path_, From::recorded).status, Status::passed);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).status, Status::passed);
     support::set_element(path_, "step/0002/parameters", 5, 0.75F);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(verdict.first.has_value());
     EXPECT_EQ(verdict.first->phase, "check");
     EXPECT_TRUE(contains(verdict.first->note, "tensor mlp, index 1 (coordinate 36)"))

@@ -46,7 +46,8 @@ class HintsTest : public VerifyTraceTest {
         });
     }
 
-    [[nodiscard]] Lines hints(Level level = Level::exact(), From from = From::recorded) const {
+    [[nodiscard]] Lines hints(Level level = Level::exact(),
+                              ReferenceStart from = ReferenceStart::recorded) const {
         return verify_from(path_, from, level).hints;
     }
 };
@@ -64,7 +65,7 @@ TEST_F(HintsTest, AMaskWithoutTheDelayIsTheStepsOwnNextMask) {
             mask(image, Result::mask, step) = mask(image, Result::next_mask, step);
     });
     for (const Level& level : {Level::exact(), Level::rel()})
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const Lines lines = hints(level, from);
             ASSERT_EQ(lines.size(), 1U) << name(level);
             EXPECT_EQ(lines.front().rfind("mask: what the step makes as its next_mask, in ", 0), 0U)
@@ -106,7 +107,7 @@ TEST_F(HintsTest, AMaskThatIsWrongOtherwiseOrNeverChangesIsNotTakenForIt) {
             for (const Result result : {Result::mask, Result::next_mask})
                 mask(image, result, step) = mask(image, Result::mask, 1);
     });
-    for (const std::string& line : hints(Level::exact(), From::start))
+    for (const std::string& line : hints(Level::exact(), ReferenceStart::start))
         EXPECT_NE(line.rfind("mask: ", 0), 0U) << line;
     // Only in the first segment, [0, 27): a recorder's error would affect all.
     record(path_, support::small_run());
@@ -118,7 +119,7 @@ TEST_F(HintsTest, AMaskThatIsWrongOtherwiseOrNeverChangesIsNotTakenForIt) {
             used[3] = static_cast<std::uint8_t>((used[3] & 0xF8U) | (next[3] & 0x07U));
         }
     });
-    EXPECT_NE(verify_from(path_, From::recorded).status, Status::passed);
+    EXPECT_NE(verify_from(path_, ReferenceStart::recorded).status, Status::passed);
     EXPECT_EQ(hints(), Lines{});
 }
 

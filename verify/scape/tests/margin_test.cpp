@@ -34,7 +34,7 @@ class MarginTest : public testing::Test {
     [[nodiscard]] std::string note(const Level& level) const {
         VerifyOptions options;
         options.level = level;
-        options.from = From::recorded;
+        options.from = ReferenceStart::recorded;
         const TraceVerdict verdict = verify_trace(path_, options);
         EXPECT_TRUE(verdict.first.has_value());
         EXPECT_EQ(verdict.first->result, "next_mask");

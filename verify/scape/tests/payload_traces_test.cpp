@@ -21,7 +21,7 @@ namespace {
 using support::set_element;
 
 void expect_passes(const std::filesystem::path& path) {
-    for (const From from : {From::recorded, From::start})
+    for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
         for (const Level& level : {Level::exact(), Level::rel()}) {
             const TraceVerdict verdict = verify_from(path, from, level);
             EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
@@ -47,7 +47,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfBf16PassesAndNeitherItsRoundingNorItsRestMay
         record(path_, options);
         set_element(path_, "step/0002/exchanged", i, M * (1.0F + 0x1p-9F));
         ++off;
-        noticed += verify_from(path_, From::recorded, Level::rel()).first ? 1 : 0;
+        noticed += verify_from(path_, ReferenceStart::recorded, Level::rel()).first ? 1 : 0;
     }
     EXPECT_GT(off, 10);
     EXPECT_GE(noticed, off - off / 10);
@@ -73,7 +73,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfMeansThatAreRoundedPassesAndWhatTheyLoseIsTh
             ++i;
         ASSERT_LT(i, means.size()) << "no mean was rounded";
         set_element(path_, "step/0001/exchanged", static_cast<Index>(i), means[i]);
-        const TraceVerdict verdict = verify_from(path_, From::recorded, Level::exact());
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded, Level::exact());
         ASSERT_TRUE(verdict.first);
         EXPECT_EQ(verdict.first->index, static_cast<Index>(i));
     }
@@ -98,7 +98,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
         if (before[i] != 0.0F && before[i] != local[i]) {
             record(path_, options);
             set_element(path_, "step/0002/residual/rank0", static_cast<Index>(i), 0.0F);
-            EXPECT_TRUE(verify_from(path_, From::recorded, Level::exact()).first);
+            EXPECT_TRUE(verify_from(path_, ReferenceStart::recorded, Level::exact()).first);
             ++lost;
         }
     EXPECT_GT(lost, 0U) << "nothing was rounded";
@@ -154,7 +154,7 @@ class ScaleInTraces : public VerifyTraceTest {
     /// Checks the trace at each level, from each start, whole and by pieces.
     void expect_all(Status status) const {
         for (const Level& level : {Level::exact(), Level::rel()})
-            for (const From from : {From::recorded, From::start})
+            for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
                 for (const Index piece : {Index{1}, Index{1000}}) {
                     VerifyOptions options;
                     options.level = level;
@@ -187,7 +187,7 @@ TEST_F(ScaleInTraces, PartsOfARightRunPass) {
 TEST_F(ScaleInTraces, AScaleThatASampleCannotHaveIsFound) {
     record_part("wq@28,mlp@0", 2);
     set_exponent(2, exponents()[2] - 20);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(verdict.first.has_value());
     EXPECT_EQ(verdict.first->step, 3);
     EXPECT_EQ(verdict.first->phase, "exchange");
@@ -202,7 +202,7 @@ TEST_F(ScaleInTraces, AScaleThatASampleCannotHaveIsFound) {
 TEST_F(ScaleInTraces, AnotherScaleInASampleShowsInWhatItRounds) {
     record_part("wq@28,mlp@0", 2, problem::DataClass::wide);
     set_exponent(1, exponents()[1] + 25);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     ASSERT_TRUE(verdict.first.has_value());
     EXPECT_EQ(verdict.first->step, 2);
     EXPECT_TRUE(verdict.first->phase == "exchange" || verdict.first->phase == "residual")
@@ -221,7 +221,7 @@ TEST_F(ScaleInTraces, ARestThatIsLostInASampleIsFound) {
         if (rest[i] != 0.0F && rest[i] != local[i]) {
             record_part("wq@28,mlp@0", 2);
             set_element(path_, "step/0002/residual/rank1", static_cast<Index>(i), 0.0F);
-            const TraceVerdict verdict = verify_from(path_, From::recorded);
+            const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
             ASSERT_TRUE(verdict.first.has_value());
             EXPECT_EQ(verdict.first->phase, "residual");
             EXPECT_EQ(verdict.first->rank, 1);
@@ -237,7 +237,7 @@ TEST_F(ScaleInTraces, OfAWholeRunEveryScaleIsHeldAgainstTheStepsBefore) {
     for (const std::size_t entry : {0U, 1U, 3U})
         for (const int by : {-1, 1}) {
             record_with_scales([&](std::vector<int>& E) { E[entry] += by; });
-            const TraceVerdict verdict = verify_from(path_, From::recorded);
+            const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
             ASSERT_TRUE(verdict.first.has_value());
             EXPECT_EQ(verdict.first->step, static_cast<Index>(entry) + 1);
             EXPECT_EQ(verdict.first->result, "exponent");
@@ -246,14 +246,14 @@ TEST_F(ScaleInTraces, OfAWholeRunEveryScaleIsHeldAgainstTheStepsBefore) {
     // In the middle of a run the first scale is accepted as recorded, but no other.
     record_part("", 3);
     set_exponent(3, exponents()[3] + 1);
-    EXPECT_EQ(verify_from(path_, From::recorded).first->result, "exponent");
-    EXPECT_TRUE(support::contains(text_report(verify_from(path_, From::recorded)),
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).first->result, "exponent");
+    EXPECT_TRUE(support::contains(text_report(verify_from(path_, ReferenceStart::recorded)),
                                   "the payload's scale of the first step is taken from the trace"));
 }
 
 TEST_F(ScaleInTraces, APartWithoutItsScaleIsRefusedInALine) {
     const auto error = [&] {
-        return support::error_of([&] { static_cast<void>(verify_from(path_, From::recorded)); });
+        return support::error_of([&] { static_cast<void>(verify_from(path_, ReferenceStart::recorded)); });
     };
     record_part("", 3);
     change([](support::FileImage& image) { image.drop("exponent"); });

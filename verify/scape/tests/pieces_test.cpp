@@ -20,8 +20,8 @@ using support::FileImage;
 constexpr Index everything = std::numeric_limits<Index>::max();
 
 /// The verdict, or the error, in one text.
-std::string verdict_by(const std::filesystem::path& path, const Level& level, From from, Index piece,
-                       int threads) {
+std::string verdict_by(const std::filesystem::path& path, const Level& level, ReferenceStart from,
+                       Index piece, int threads) {
     VerifyOptions options;
     options.level = level;
     options.from = from;
@@ -38,7 +38,7 @@ std::string verdict_by(const std::filesystem::path& path, const Level& level, Fr
 int expect_same(const std::filesystem::path& path) {
     int failed = 0;
     for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const std::string whole = verdict_by(path, level, from, everything, 1);
             EXPECT_EQ(verdict_by(path, level, from, 1, 3), whole) << path << name(level) << name(from);
             EXPECT_EQ(verdict_by(path, level, from, 30, 1), whole) << path << name(level) << name(from);
@@ -120,7 +120,7 @@ TEST_F(PiecesTest, WhatHangsTogetherIsCheckedAsAWhole) {
 }
 
 /// Requires that what all pieces need to know is also found piece by piece: run() throws otherwise.
-void expect_step_by_step(const std::filesystem::path& path, From from) {
+void expect_step_by_step(const std::filesystem::path& path, ReferenceStart from) {
     const TraceReader trace(path);
     VerifyOptions options;
     options.threads = 2;
@@ -137,12 +137,12 @@ TEST_F(PiecesTest, ClippedStepByStep) {
             clipped.problem.settings.payload = payload;
             record(path_, clipped);
             EXPECT_EQ(expect_same(path_), 0);
-            expect_step_by_step(path_, From::recorded);
-            expect_step_by_step(path_, From::start);
+            expect_step_by_step(path_, ReferenceStart::recorded);
+            expect_step_by_step(path_, ReferenceStart::start);
             clipped.begin = 2;
             record(path_, clipped);
             EXPECT_EQ(expect_same(path_), 0) << "from its middle on";
-            expect_step_by_step(path_, From::recorded);
+            expect_step_by_step(path_, ReferenceStart::recorded);
         }
 }
 
@@ -156,7 +156,7 @@ TEST_F(PiecesTest, ANormOfManyBlocksIsThatOfTheWhole) {
     clipped.steps = 2;
     record(path_, clipped);
     EXPECT_EQ(expect_same(path_), 0);
-    expect_step_by_step(path_, From::recorded);
+    expect_step_by_step(path_, ReferenceStart::recorded);
 }
 
 TEST_F(PiecesTest, WhatIsWrongInAClippedRunIsToldAsInTheWhole) {
@@ -167,7 +167,7 @@ TEST_F(PiecesTest, WhatIsWrongInAClippedRunIsToldAsInTheWhole) {
         record(path_, clipped);
         support::set_element(path_, tensor, 60, 0.75F);
         EXPECT_GT(expect_same(path_), 0) << tensor;
-        expect_step_by_step(path_, From::recorded);
+        expect_step_by_step(path_, ReferenceStart::recorded);
     }
     for (const char* tensor : {"step/0002/mask", "step/0003/next_mask", "step/0001/mask"}) {
         record(path_, clipped);
@@ -184,15 +184,15 @@ TEST_F(PiecesTest, ARefusedStepIsRefusedInAllPieces) {
         refused.problem.settings.clip_norm = clip_norm;
         record(path_, refused);
         EXPECT_EQ(expect_same(path_), 0) << clip_norm;
-        expect_step_by_step(path_, From::recorded);
-        expect_step_by_step(path_, From::start);
+        expect_step_by_step(path_, ReferenceStart::recorded);
+        expect_step_by_step(path_, ReferenceStart::start);
         support::set_element(path_, "step/0002/parameters", 60, 0.5F);
         EXPECT_EQ(expect_same(path_), 5) << "a step that was refused, and changed something";
         // The first by rank and then by index, wherever its piece is.
-        EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), From::recorded, 1, 2),
+        EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), ReferenceStart::recorded, 1, 2),
                                       "the gradient of rank 1, tensor"));
-        EXPECT_TRUE(
-            support::contains(verdict_by(path_, Level::exact(), From::recorded, 1, 2), "(coordinate 40)"));
+        EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), ReferenceStart::recorded, 1, 2),
+                                      "(coordinate 40)"));
     }
 }
 
@@ -206,7 +206,7 @@ TEST_F(PiecesTest, ARunThatBreaksDownEndsInAllPieces) {
     change(
         [](FileImage& image) { std::get<std::vector<double>>(image.at("learning_rate").data) = {1e300}; });
     EXPECT_EQ(expect_same(path_), 5);
-    EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), From::start, 1, 2),
+    EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), ReferenceStart::start, 1, 2),
                                   "the reference stops here"));
 }
 

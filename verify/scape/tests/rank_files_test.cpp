@@ -74,10 +74,10 @@ TEST_F(RankFilesTest, ParameterGroupsHaveTheirRatesInEveryFile) {
 
 TEST_F(RankFilesTest, TheVerdictIsThatOfOneFile) {
     for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()}) {
-        const TraceVerdict verdict = verify_from(run_, From::recorded, level);
+        const TraceVerdict verdict = verify_from(run_, ReferenceStart::recorded, level);
         EXPECT_EQ(verdict.status, Status::passed);
         EXPECT_EQ(verdict.path, run_.string());
-        EXPECT_EQ(told(verdict), told(verify_from(path_, From::recorded, level)));
+        EXPECT_EQ(told(verdict), told(verify_from(path_, ReferenceStart::recorded, level)));
     }
 }
 
@@ -85,17 +85,18 @@ TEST_F(RankFilesTest, ARankThatDriftsIsFoundAsInOneFile) {
     support::set_element(path_, "step/0003/parameters/rank2", 33, -0.5F);
     support::set_element(path_, "step/0002/residual/rank1", 80, 9.0F);
     split();
-    const TraceVerdict verdict = verify_from(run_, From::recorded);
+    const TraceVerdict verdict = verify_from(run_, ReferenceStart::recorded);
     EXPECT_EQ(verdict.status, Status::failed);
     EXPECT_EQ(verdict.first->result, "residual");
-    EXPECT_EQ(told(verdict), told(verify_from(path_, From::recorded)));
+    EXPECT_EQ(told(verdict), told(verify_from(path_, ReferenceStart::recorded)));
 }
 
 TEST_F(RankFilesTest, JoinedTheyAreOneTraceWithEveryBit) {
     const auto joined = folder_ / "joined.safetensors";
     trace::join(run_, joined);
     EXPECT_TRUE(diff_traces(TraceReader(joined), TraceReader(path_)).same());
-    EXPECT_EQ(told(verify_from(joined, From::start)), told(verify_from(path_, From::start)));
+    EXPECT_EQ(told(verify_from(joined, ReferenceStart::start)),
+              told(verify_from(path_, ReferenceStart::start)));
     const SafetensorsFile file(joined);
     const SafetensorsFile whole(path_);
     ASSERT_EQ(file.tensors().size(), whole.tensors().size());

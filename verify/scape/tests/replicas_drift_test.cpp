@@ -94,12 +94,12 @@ TEST_F(ReplicasTest, OneFlippedMaskBitOnOneRank) {
             // The last parameter is in a segment of rank 2; the verdict names the rank whose copy
             // it is.
             flip_mask_bit(path_, "step/0002/" + std::string(result) + "/rank" + std::to_string(rank), 80);
-            expect_place(verify(From::start), 2, result, rank, 80);
-            EXPECT_EQ(mismatched(verify(From::start)), 1);
-            expect_place(verify(From::recorded), 2, result, rank, 80);
-            expect_place(verify(From::start, Level::rel()), 2, result, rank, 80);
+            expect_place(verify(ReferenceStart::start), 2, result, rank, 80);
+            EXPECT_EQ(mismatched(verify(ReferenceStart::start)), 1);
+            expect_place(verify(ReferenceStart::recorded), 2, result, rank, 80);
+            expect_place(verify(ReferenceStart::start, Level::rel()), 2, result, rank, 80);
             copies_to_fingerprints();
-            const TraceVerdict verdict = verify(From::start);
+            const TraceVerdict verdict = verify(ReferenceStart::start);
             EXPECT_EQ(verdict.first.value().rank, rank);
             EXPECT_EQ(verdict.first.value().result, result);
         }
@@ -137,28 +137,28 @@ TEST_F(ReplicasTest, AtRelAllMayRoundAlikeButNotEachAnotherWay) {
         set_element(path_, copy, 44, std::nextafter(element<float>(path_, copy, 44), 1000.0F));
     };
     up(1);
-    TraceVerdict verdict = verify(From::recorded, Level::rel());
+    TraceVerdict verdict = verify(ReferenceStart::recorded, Level::rel());
     expect_place(verdict, 4, "parameters", 1, 44);
     EXPECT_TRUE(verdict.first->between_ranks);
     EXPECT_TRUE(contains(verdict.first->note, "have to be the same on all ranks")) << verdict.first->note;
     EXPECT_EQ(mismatched(verdict), 1);
     EXPECT_EQ(row(verdict, "parameters").compared, 5 * 3 * 81);
     up(0);
-    expect_place(verify(From::recorded, Level::rel()), 4, "parameters", 2, 44);
+    expect_place(verify(ReferenceStart::recorded, Level::rel()), 4, "parameters", 2, 44);
     up(2);
-    EXPECT_EQ(verify(From::recorded, Level::rel()).status, Status::passed);
-    expect_place(verify(From::recorded), 4, "parameters", all_ranks, 44);
+    EXPECT_EQ(verify(ReferenceStart::recorded, Level::rel()).status, Status::passed);
+    expect_place(verify(ReferenceStart::recorded), 4, "parameters", all_ranks, 44);
 }
 
 TEST_F(ReplicasTest, OfTwoRanksRankZerosCountsAtRel) {
     record_small(trace::Replicas::copies, 2);
     const auto value = element<float>(path_, "step/0001/parameters/rank0", 3);
     set_element(path_, "step/0001/parameters/rank0", 3, std::nextafter(value, 1000.0F));
-    expect_place(verify(From::recorded, Level::rel()), 1, "parameters", 1, 3);
-    expect_place(verify(From::recorded), 1, "parameters", 0, 3);
+    expect_place(verify(ReferenceStart::recorded, Level::rel()), 1, "parameters", 1, 3);
+    expect_place(verify(ReferenceStart::recorded), 1, "parameters", 0, 3);
     copies_to_fingerprints();
-    expect_place(verify(From::start, Level::rel()), 1, "parameters", 1, std::nullopt);
-    EXPECT_EQ(verify(From::start).first.value().rank, 0) << "the reference knows";
+    expect_place(verify(ReferenceStart::start, Level::rel()), 1, "parameters", 1, std::nullopt);
+    EXPECT_EQ(verify(ReferenceStart::start).first.value().rank, 0) << "the reference knows";
 }
 
 TEST_F(ReplicasTest, FingerprintsOfSomethingElseAreNoFingerprintsOfTheVector) {
@@ -195,7 +195,7 @@ TEST_F(ReplicasTest, ARefusedStepThatOneRankTook) {
             set_element(path_, "step/0003/parameters/rank2", 40, 9.0F);
         else
             set_element(path_, "step/0003/parameters/fingerprint", 2, std::uint64_t{9});
-        const TraceVerdict verdict = verify(From::start);
+        const TraceVerdict verdict = verify(ReferenceStart::start);
         expect_place(verdict, 3, "parameters", 2,
                      replicas == trace::Replicas::copies ? std::optional<Index>(40) : std::nullopt);
         EXPECT_EQ(verdict.first->phase, name(Phase::check));

@@ -49,7 +49,8 @@ class ReplicasTest : public testing::Test {
         image.save(path_);
     }
 
-    [[nodiscard]] TraceVerdict verify(From from = From::recorded, Level level = Level::exact()) const {
+    [[nodiscard]] TraceVerdict verify(ReferenceStart from = ReferenceStart::recorded,
+                                      Level level = Level::exact()) const {
         VerifyOptions options;
         options.from = from;
         options.level = level;
@@ -63,7 +64,7 @@ class ReplicasTest : public testing::Test {
     /// Checks in both ways, at both levels that a trace can have.
     template <class Check>
     void everywhere(Check check) const {
-        for (const From from : {From::recorded, From::start})
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
             for (const Level& level : {Level::exact(), Level::rel()}) {
                 SCOPED_TRACE(name(from) + ", " + name(level));
                 check(verify(from, level));

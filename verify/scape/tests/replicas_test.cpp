@@ -128,14 +128,14 @@ TEST_F(ReplicasTest, FingerprintsAloneAreCompared) {
                    !tensor.name.ends_with("/fingerprint");
         });
     });
-    const TraceVerdict verdict = verify(From::start);
+    const TraceVerdict verdict = verify(ReferenceStart::start);
     EXPECT_EQ(verdict.status, Status::passed);
     EXPECT_EQ(row(verdict, "parameters").compared, 5 * 3);
-    EXPECT_EQ(verify(From::start, Level::rel()).status, Status::untested)
+    EXPECT_EQ(verify(ReferenceStart::start, Level::rel()).status, Status::untested)
         << "they are alike, which is all that REL can see of them";
     set_element(path_, "step/0005/next_mask/fingerprint", 1, std::uint64_t{7});
-    expect_place(verify(From::start), 5, "next_mask", 1, std::nullopt);
-    expect_place(verify(From::start, Level::rel()), 5, "next_mask", 1, std::nullopt);
+    expect_place(verify(ReferenceStart::start), 5, "next_mask", 1, std::nullopt);
+    expect_place(verify(ReferenceStart::start, Level::rel()), 5, "next_mask", 1, std::nullopt);
 }
 
 // Invalid traces.

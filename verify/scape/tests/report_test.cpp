@@ -40,7 +40,7 @@ class ReportTest : public testing::Test {
     [[nodiscard]] TraceVerdict verdict(Level level = Level::exact()) const {
         VerifyOptions options;
         options.level = level;
-        options.from = From::start;
+        options.from = ReferenceStart::start;
         return verify_trace(path_, options);
     }
 

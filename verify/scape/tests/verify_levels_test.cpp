@@ -32,21 +32,22 @@ TEST_F(VerifyTraceTest, OneUlpFailsAtExactAndPassesAtRel) {
         while (element<float>(path_, tensor, coordinate) == 0.0F)
             --coordinate;
         set_element(path_, tensor, coordinate, next_up(element<float>(path_, tensor, coordinate)));
-        EXPECT_EQ(verify_from(path_, From::recorded, Level::exact()).status, Status::failed) << tensor;
-        const TraceVerdict rel = verify_from(path_, From::recorded, Level::rel());
+        EXPECT_EQ(verify_from(path_, ReferenceStart::recorded, Level::exact()).status, Status::failed)
+            << tensor;
+        const TraceVerdict rel = verify_from(path_, ReferenceStart::recorded, Level::rel());
         EXPECT_EQ(rel.status, Status::passed) << text_report(rel);
     }
 }
 
 TEST_F(VerifyTraceTest, RelShowsHowMuchOfTheLimitIsUsed) {
     record(path_, support::small_run());
-    const TraceVerdict rel = verify_from(path_, From::recorded, Level::rel());
+    const TraceVerdict rel = verify_from(path_, ReferenceStart::recorded, Level::rel());
     for (const char* result : {"local", "residual", "first_moment", "parameters"}) {
         EXPECT_GT(row(rel, result).share_of_limit, 0.01) << result;
         EXPECT_LE(row(rel, result).share_of_limit, 0.5)
             << result << ": the reference's own error is half of it";
     }
-    EXPECT_EQ(row(verify_from(path_, From::recorded), "parameters").share_of_limit, 0.0);
+    EXPECT_EQ(row(verify_from(path_, ReferenceStart::recorded), "parameters").share_of_limit, 0.0);
 }
 
 TEST_F(VerifyTraceTest, AValueBeyondTheBoundFailsAtRel) {
@@ -58,7 +59,7 @@ TEST_F(VerifyTraceTest, AValueBeyondTheBoundFailsAtRel) {
             --coordinate;
         const auto value = element<float>(path_, tensor, coordinate);
         set_element(path_, tensor, coordinate, value * 1.001F);
-        const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded, Level::rel());
         EXPECT_EQ(verdict.status, Status::failed) << tensor;
         EXPECT_EQ(verdict.first.value().index, coordinate) << tensor;
     }
@@ -67,7 +68,7 @@ TEST_F(VerifyTraceTest, AValueBeyondTheBoundFailsAtRel) {
 TEST_F(VerifyTraceTest, ANanFailsAtRel) {
     record(path_, support::small_run());
     set_element(path_, "step/0005/parameters", 11, nan(0.0F));
-    expect_first(verify_from(path_, From::recorded, Level::rel()),
+    expect_first(verify_from(path_, ReferenceStart::recorded, Level::rel()),
                  {5, Phase::update, "parameters", all_ranks, 11, "wq", 11});
 }
 
@@ -80,7 +81,7 @@ TEST_F(VerifyTraceTest, ALevelThatCannotBeHadIsRefused) {
     EXPECT_TRUE(contains(error, path_.string() + ": level EXACT is not available")) << error;
     EXPECT_TRUE(contains(error, "--level rel")) << error;
     // The same mathematics, other roundings.
-    EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::passed);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded, Level::rel()).status, Status::passed);
 }
 
 TEST_F(VerifyTraceTest, FromRecordedIsRefusedWhereStatesAreMissing) {
@@ -88,18 +89,19 @@ TEST_F(VerifyTraceTest, FromRecordedIsRefusedWhereStatesAreMissing) {
          {"step/0003/parameters", "step/0005/first_moment", "step/0001/residual/rank2"}) {
         record(path_, support::small_run());
         change([&](FileImage& image) { image.drop(name); });
-        const std::string error = error_of([&] { static_cast<void>(verify_from(path_, From::recorded)); });
+        const std::string error =
+            error_of([&] { static_cast<void>(verify_from(path_, ReferenceStart::recorded)); });
         EXPECT_TRUE(contains(error, "--from recorded is not available")) << error;
         EXPECT_TRUE(contains(error, "use --from start")) << error;
-        EXPECT_EQ(verify_from(path_, From::start).status, Status::passed);
+        EXPECT_EQ(verify_from(path_, ReferenceStart::start).status, Status::passed);
     }
 }
 
 TEST_F(VerifyTraceTest, TheWordsForFromAreReadBack) {
-    EXPECT_EQ(parse_from("recorded"), From::recorded);
-    EXPECT_EQ(parse_from("start"), From::start);
-    EXPECT_EQ(name(From::recorded), "recorded");
-    EXPECT_EQ(name(From::start), "start");
+    EXPECT_EQ(parse_from("recorded"), ReferenceStart::recorded);
+    EXPECT_EQ(parse_from("start"), ReferenceStart::start);
+    EXPECT_EQ(name(ReferenceStart::recorded), "recorded");
+    EXPECT_EQ(name(ReferenceStart::start), "start");
     for (const char* word : {"", "Start", "begin"})
         EXPECT_TRUE(
             contains(error_of([&] { static_cast<void>(parse_from(word)); }), "must be recorded or start"));
@@ -115,8 +117,8 @@ TEST_F(VerifyTraceTest, EachParameterGroupHasItsOwnRateAndDecay) {
         options.more_learning_rates = {{0.03, 0.5}};
         record(path_, options);
         for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
-            for (const From from : {From::recorded, From::start}) {
-                if (level.kind == LevelKind::bf16 && from == From::start)
+            for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
+                if (level.kind == LevelKind::bf16 && from == ReferenceStart::start)
                     continue;
                 const TraceVerdict verdict = verify_from(path_, from, level);
                 EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
@@ -131,11 +133,11 @@ TEST_F(VerifyTraceTest, EachParameterGroupHasItsOwnRateAndDecay) {
             rates[2 * step + 1] = rates[2 * step];
         image.save(path_);
         for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
-            expect_first(verify_from(path_, From::recorded, level), first);
+            expect_first(verify_from(path_, ReferenceStart::recorded, level), first);
         record(path_, options);
         change([](FileImage& changed) { changed.replace_in_config("[0.1,0.0]", "[0.1,0.1]"); });
         for (const Level& level : {Level::exact(), Level::rel()})
-            expect_first(verify_from(path_, From::recorded, level), first);
+            expect_first(verify_from(path_, ReferenceStart::recorded, level), first);
     }
 }
 
@@ -189,13 +191,13 @@ TEST_F(NearTieTest, TheGreaterIsTakenWhereNothingIsChanged) {
     record(path_, options(60.0F));
     EXPECT_TRUE(mask_bit(path_, "step/0001/mask", greater));
     EXPECT_TRUE(mask_bit(path_, "step/0001/next_mask", greater));
-    EXPECT_EQ(verify_from(path_, From::recorded).status, Status::passed);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).status, Status::passed);
 }
 
 TEST_F(NearTieTest, TheOtherMaskPassesAtRelAndTheRunFollowsIt) {
     for (const Index step : {1, 2}) {
         record_with_the_lesser_at(step, 60.0F);
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const TraceVerdict rel = verify_from(path_, from, Level::rel());
             EXPECT_EQ(rel.status, Status::passed) << "step " << step << "\n" << text_report(rel);
             const TraceVerdict exact = verify_from(path_, from);
@@ -210,7 +212,7 @@ TEST_F(NearTieTest, TheOtherMaskPassesAtRelAndTheRunFollowsIt) {
 TEST_F(NearTieTest, AMaskThatDiffersWhereScoresAreClearFailsAtRel) {
     for (const Index step : {1, 2}) {
         record_with_the_lesser_at(step, 59.9F);
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const TraceVerdict rel = verify_from(path_, from, Level::rel());
             EXPECT_EQ(rel.status, Status::failed);
             EXPECT_EQ(rel.first.value().phase, name(Phase::mask));
@@ -224,11 +226,11 @@ TEST_F(NearTieTest, AMaskThatDiffersWhereScoresAreClearFailsAtRel) {
 TEST_F(NearTieTest, AtBf16TheOtherMaskPassesWhereBf16CannotTellTheScores) {
     for (const Index step : {1, 2}) {
         record_with_the_lesser_at(step, 58.0F);
-        EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::failed);
-        const TraceVerdict passes = verify_from(path_, From::recorded, Level::bf16());
+        EXPECT_EQ(verify_from(path_, ReferenceStart::recorded, Level::rel()).status, Status::failed);
+        const TraceVerdict passes = verify_from(path_, ReferenceStart::recorded, Level::bf16());
         EXPECT_EQ(passes.status, Status::passed) << text_report(passes);
         record_with_the_lesser_at(step, 55.0F);
-        const TraceVerdict fails = verify_from(path_, From::recorded, Level::bf16());
+        const TraceVerdict fails = verify_from(path_, ReferenceStart::recorded, Level::bf16());
         EXPECT_EQ(fails.status, Status::failed);
         EXPECT_EQ(fails.first.value().phase, name(Phase::mask));
     }
@@ -238,7 +240,7 @@ TEST_F(NearTieTest, BothOfTwoNearlyEqualAreOneTooManyAndNoneOneTooFewAtRel) {
     for (const Index wrong : {lesser, greater}) {
         record(path_, options(60.0F));
         flip_mask_bit(path_, "step/0001/next_mask", wrong);
-        const TraceVerdict rel = verify_from(path_, From::start, Level::rel());
+        const TraceVerdict rel = verify_from(path_, ReferenceStart::start, Level::rel());
         EXPECT_EQ(rel.status, Status::failed);
         EXPECT_EQ(rel.first.value().step, 1);
         EXPECT_EQ(rel.first.value().result, "next_mask");
@@ -250,7 +252,7 @@ TEST_F(NearTieTest, TheMaskInUseMustBeTheRecordedComingOneInEveryBitAtRel) {
     record_with_the_lesser_at(2, 60.0F);
     change(
         [](FileImage& image) { image.at("step/0001/next_mask").data = to_bits(Coordinates{greater}, 9); });
-    const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded, Level::rel());
     EXPECT_EQ(verdict.status, Status::failed);
     EXPECT_EQ(verdict.first.value().step, 2);
     EXPECT_EQ(verdict.first.value().result, "mask");
@@ -259,7 +261,7 @@ TEST_F(NearTieTest, TheMaskInUseMustBeTheRecordedComingOneInEveryBitAtRel) {
 TEST_F(NearTieTest, WithoutAComingMaskTheOneInUseMayBeEitherAtRel) {
     record_with_the_lesser_at(2, 60.0F);
     change([](FileImage& image) { image.drop("next_mask"); });
-    for (const From from : {From::recorded, From::start}) {
+    for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
         const TraceVerdict verdict = verify_from(path_, from, Level::rel());
         EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
     }

@@ -42,7 +42,7 @@ inline float infinity(float) {
     return std::numeric_limits<float>::infinity();
 }
 
-inline TraceVerdict verify_from(const std::filesystem::path& path, From from,
+inline TraceVerdict verify_from(const std::filesystem::path& path, ReferenceStart from,
                                 Level level = Level::exact()) {
     VerifyOptions options;
     options.from = from;
@@ -82,7 +82,7 @@ class VerifyTraceTest : public testing::Test {
     VerifyTraceTest() : path_(folder_ / "trace.safetensors") {}
 
     /// Checks the trace's first `steps` steps.
-    [[nodiscard]] TraceVerdict verify_steps(Index steps, From from) const {
+    [[nodiscard]] TraceVerdict verify_steps(Index steps, ReferenceStart from) const {
         const auto part = folder_ / "part.safetensors";
         support::FileImage image(path_);
         image.keep_steps(steps);

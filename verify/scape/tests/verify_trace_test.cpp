@@ -32,7 +32,7 @@ TEST_F(VerifyTraceTest, AGoodTraceWithRefusedStepsPasses) {
     RecordOptions options = support::small_run();
     options.injections = {{1, 0, 0, nan(0.0F)}, {3, 1, 40, infinity(0.0F)}, {5, 2, 80, 0x1.000002p56F}};
     record(path_, options);
-    for (const From from : {From::recorded, From::start})
+    for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
         for (const Level& level : {Level::exact(), Level::rel()}) {
             const TraceVerdict verdict = verify_from(path_, from, level);
             EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
@@ -50,14 +50,14 @@ TEST_F(VerifyTraceTest, ARefusedStepThatChangedAResultFailsTheCheckWithTheGradie
                                                           {"parameters", "step/0003/parameters"}}) {
         record(path_, options);
         set_element(path_, tensor, 7, next_up(element<float>(path_, tensor, 7)));
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const TraceVerdict verdict = verify_from(path_, from);
             expect_first(verdict, {3, Phase::check, result, 1, 40, "mlp", 5});
             EXPECT_EQ(verdict.first.value().comparison.first.front().index, 7);
             EXPECT_TRUE(contains(verdict.first.value().note, "shows changed " + result));
             EXPECT_TRUE(contains(verdict.first.value().note, "is nan"));
             EXPECT_EQ(row(verdict, "outcome").mismatched, 1);
-            if (from == From::start) {
+            if (from == ReferenceStart::start) {
                 EXPECT_EQ(mismatched(verdict), 1);
             }
         }
@@ -65,7 +65,7 @@ TEST_F(VerifyTraceTest, ARefusedStepThatChangedAResultFailsTheCheckWithTheGradie
     for (const char* result : {"mask", "next_mask"}) {
         record(path_, options);
         flip_mask_bit(path_, "step/0003/" + std::string(result), 60);
-        expect_first(verify_from(path_, From::start), {3, Phase::check, result, 1, 40, "mlp", 5});
+        expect_first(verify_from(path_, ReferenceStart::start), {3, Phase::check, result, 1, 40, "mlp", 5});
     }
 }
 
@@ -73,7 +73,7 @@ TEST_F(VerifyTraceTest, AGradientThatShouldHaveBeenRefusedFailsTheCheckAtItsPlac
     for (const float bad : {nan(0.0F), infinity(0.0F), -0x1.000002p56F}) {
         record(path_, support::small_run());
         set_element(path_, "step/0002/gradient/rank2", 33, bad);
-        for (const From from : {From::recorded, From::start})
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
             expect_first(verify_from(path_, from), {2, Phase::check, "next_mask", 2, 33, "norm", 3});
     }
 }
@@ -83,14 +83,14 @@ TEST_F(VerifyTraceTest, AfterAStepThatWasNotRefusedTheRecordedStateIsFollowed) {
     settings.bias_correction = problem::BiasCorrection::none; // else later steps' numbers matter
     record(path_, support::small_run(problem::Algorithm::scape, settings));
     set_element(path_, "step/0002/gradient/rank2", 33, nan(0.0F));
-    EXPECT_EQ(mismatched(verify_from(path_, From::recorded)), 1);
+    EXPECT_EQ(mismatched(verify_from(path_, ReferenceStart::recorded)), 1);
 }
 
 TEST_F(VerifyTraceTest, AGradientOfExactlyTheLimitIsNotRefused) {
     RecordOptions options = support::small_run();
     options.injections = {{2, 1, 12, -0x1p56F}};
     record(path_, options);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(verdict.status, Status::passed);
     EXPECT_EQ(row(verdict, "parameters").compared, 5 * 81);
 }
@@ -99,13 +99,14 @@ TEST_F(VerifyTraceTest, AWrongGradientIsFoundInTheFirstResultItEnters) {
     record(path_, support::small_run());
     const auto value = element<float>(path_, "step/0003/gradient/rank1", 50);
     set_element(path_, "step/0003/gradient/rank1", 50, value + 1.0F);
-    expect_first(verify_from(path_, From::recorded), {3, Phase::local, "local", 1, 50, "mlp", 15});
+    expect_first(verify_from(path_, ReferenceStart::recorded),
+                 {3, Phase::local, "local", 1, 50, "mlp", 15});
 }
 
 TEST_F(VerifyTraceTest, AStateThatTheReferenceHaltsAtFailsTheStep) {
     record(path_, support::small_run());
     set_element(path_, "learning_rate", 3, 1e300);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(verdict.status, Status::failed);
     ASSERT_TRUE(verdict.first.has_value());
     EXPECT_EQ(verdict.first->step, 4);
@@ -124,7 +125,7 @@ TEST_F(VerifyTraceTest, AGoodTracePassesAtBothLevelsFromBothPlaces) {
                 problem::HyperParameters settings;
                 settings.clip_norm = algorithm == problem::Algorithm::scape ? 0.5 : 0.0;
                 record(path_, support::small_run(algorithm, settings, workers, rule));
-                for (const From from : {From::recorded, From::start})
+                for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
                     for (const Level& level : {Level::exact(), Level::rel()}) {
                         const TraceVerdict verdict = verify_from(path_, from, level);
                         EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
@@ -139,7 +140,7 @@ TEST_F(VerifyTraceTest, AGoodTracePassesAtBothLevelsFromBothPlaces) {
 
 TEST_F(VerifyTraceTest, EveryRecordedValueIsCompared) {
     record(path_, support::small_run());
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     ASSERT_EQ(verdict.rows.size(), 1 + result_kinds.size());
     EXPECT_EQ(row(verdict, "outcome").compared, 5);
     for (const ResultKind& kind : result_kinds) {
@@ -156,7 +157,7 @@ TEST_F(VerifyTraceTest, EveryRecordedValueIsCompared) {
 
 TEST_F(VerifyTraceTest, OnlyValuesThatAreNotZeroByRuleCanProveSomething) {
     record(path_, support::small_run());
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     constexpr Index selected = 6 + 1 + 5 + 4 + 6; // of the five segments
     for (const char* on_the_mask : {"exchanged", "reconstructed", "first_moment"})
         EXPECT_EQ(row(verdict, on_the_mask).eligible, 5 * selected) << on_the_mask;
@@ -174,9 +175,9 @@ TEST_F(VerifyTraceTest, OnlyValuesThatAreNotZeroByRuleCanProveSomething) {
 
 TEST_F(VerifyTraceTest, TheStartIsChosenByWhatIsRecorded) {
     record(path_, support::small_run());
-    EXPECT_EQ(verify_trace(path_, {}).from, From::recorded);
+    EXPECT_EQ(verify_trace(path_, {}).from, ReferenceStart::recorded);
     change([](FileImage& image) { image.drop("step/0004/residual/rank1"); });
-    EXPECT_EQ(verify_trace(path_, {}).from, From::start);
+    EXPECT_EQ(verify_trace(path_, {}).from, ReferenceStart::start);
     EXPECT_EQ(verify_trace(path_, {}).status, Status::passed);
 }
 
@@ -203,7 +204,7 @@ TEST_F(VerifyTraceTest, ATraceOfZerosIsMistrusted) {
             if (auto* values = std::get_if<std::vector<float>>(&tensor.data))
                 std::fill(values->begin(), values->end(), 0.0F);
     });
-    for (const From from : {From::recorded, From::start})
+    for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
         for (const Level& level : {Level::exact(), Level::rel()}) {
             const TraceVerdict verdict = verify_from(path_, from, level);
             EXPECT_EQ(verdict.status, Status::mistrusted) << text_report(verdict);
@@ -232,7 +233,7 @@ TEST_F(VerifyTraceTest, AResultOfZerosIsMistrustedOnItsOwn) {
             if (std::holds_alternative<std::vector<std::uint8_t>>(tensor.data))
                 tensor.data = lowest;
     });
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(mismatched(verdict), 0) << text_report(verdict);
     EXPECT_EQ(row(verdict, "first_moment").status(), Status::mistrusted);
     EXPECT_EQ(row(verdict, "residual").status(), Status::mistrusted);
@@ -269,7 +270,7 @@ TEST_F(VerifyTraceTest, ValuesWithoutAFiniteBoundAreNotComparedAndNoted) {
     RecordOptions options = support::small_run(problem::Algorithm::scape, settings);
     options.data = DataClass::subnormal; // squares vanish, and no epsilon bounds the division
     record(path_, options);
-    const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded, Level::rel());
     const Row& parameters = row(verdict, "parameters");
     EXPECT_GT(parameters.unbounded, 0);
     EXPECT_EQ(parameters.compared + parameters.unbounded, 5 * 81);
@@ -277,10 +278,11 @@ TEST_F(VerifyTraceTest, ValuesWithoutAFiniteBoundAreNotComparedAndNoted) {
     ASSERT_EQ(verdict.notes.size(), 2U) << "and that there is one copy only";
     EXPECT_TRUE(
         contains(verdict.notes[0], std::to_string(parameters.unbounded) + " values were not compared"));
-    EXPECT_EQ(row(verify_from(path_, From::recorded), "parameters").unbounded, 0) << "bits need no bound";
+    EXPECT_EQ(row(verify_from(path_, ReferenceStart::recorded), "parameters").unbounded, 0)
+        << "bits need no bound";
 
     set_element(path_, "step/0005/parameters", 32, nan(0.0F));
-    EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::failed)
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded, Level::rel()).status, Status::failed)
         << "a NaN is within no bound, and none is no bound either";
 }
 
@@ -295,7 +297,7 @@ TEST_F(VerifyTraceTest, ARunWithoutASparseSegmentIsNotedWhereItsDensityAsksForOn
                                                 problem::PartitionRule::by_shard, given.settings);
         options.density = problem::DensitySchedule::constant(density);
         record(path_, options);
-        const TraceVerdict verdict = verify_from(path_, From::recorded);
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
         EXPECT_EQ(verdict.status, Status::passed);
         return verdict.notes;
     };
@@ -310,7 +312,7 @@ TEST_F(VerifyTraceTest, ATraceOfRefusedStepsOnlyIsUntested) {
     options.steps = 1;
     options.injections = {{1, 0, 0, nan(0.0F)}};
     record(path_, options);
-    EXPECT_EQ(verify_from(path_, From::recorded).status, Status::untested);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).status, Status::untested);
 }
 
 TEST_F(VerifyTraceTest, ATensorWithoutAMeaningIsNoted) {
@@ -346,7 +348,7 @@ TEST_F(ArtifactTest, RoundingOfKUpAndDecayTogetherAreRead) {
     for (const auto& path : traces()) {
         const problem::HyperParameters settings = TraceReader(path).head().problem.settings;
         rounded_up += settings.k_rounding == problem::KRounding::ceil ? 1 : 0;
-        for (const From from : {From::recorded, From::start})
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start})
             EXPECT_EQ(verify_from(path, from, Level::rel()).status, Status::passed) << path;
         if (settings.decay_order == problem::DecayOrder::together) {
             ++together;
@@ -371,7 +373,7 @@ TEST_F(ArtifactTest, AnotherRoundingOfKFailsInTheMask) {
         FileImage image(trace);
         image.replace_in_config("\"ceil\"", "\"floor\"");
         image.save(path_);
-        const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded, Level::rel());
         EXPECT_EQ(verdict.status, Status::failed);
         EXPECT_EQ(verdict.first.value().phase, name(Phase::mask));
     }

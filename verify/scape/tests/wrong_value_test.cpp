@@ -96,13 +96,13 @@ class OneWrongValue : public VerifyTraceTest, public testing::WithParamInterface
 
 TEST_P(OneWrongValue, IsFoundWhereItIs) {
     const Place place = corrupt();
-    expect_first(verify_from(path_, From::start), place);
-    expect_first(verify_from(path_, From::recorded), place);
+    expect_first(verify_from(path_, ReferenceStart::start), place);
+    expect_first(verify_from(path_, ReferenceStart::recorded), place);
 }
 
 TEST_P(OneWrongValue, IsTheOnlyMismatchWhereTheReferenceRunsFree) {
     const Place place = corrupt();
-    const TraceVerdict verdict = verify_from(path_, From::start);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::start);
     EXPECT_EQ(mismatched(verdict), 1);
     EXPECT_EQ(row(verdict, place.result).mismatched, 1);
     EXPECT_EQ(row(verdict, place.result).phase, name(place.phase));
@@ -110,13 +110,13 @@ TEST_P(OneWrongValue, IsTheOnlyMismatchWhereTheReferenceRunsFree) {
 
 TEST_P(OneWrongValue, FailsOnlyWhatHangsOnItFromTheRecordedStates) {
     const Place place = corrupt();
-    const TraceVerdict upto = verify_steps(place.step, From::recorded);
+    const TraceVerdict upto = verify_steps(place.step, ReferenceStart::recorded);
     EXPECT_EQ(mismatched(upto), 1) << "in its own step nothing hangs on a result";
-    const TraceVerdict all = verify_from(path_, From::recorded);
+    const TraceVerdict all = verify_from(path_, ReferenceStart::recorded);
     if (!std::isfinite(GetParam().change(1.0F)) || place.step == all.steps)
         return; // the reference takes no step from such a state
     // The next step begins with the wrong state, the one after that with a right one again.
-    EXPECT_EQ(mismatched(all), mismatched(verify_steps(place.step + 1, From::recorded)));
+    EXPECT_EQ(mismatched(all), mismatched(verify_steps(place.step + 1, ReferenceStart::recorded)));
     if (kind_of(GetParam().result).intermediate) {
         EXPECT_EQ(mismatched(all), 1) << "no step begins with it";
     }
@@ -178,7 +178,7 @@ TEST_F(VerifyTraceTest, AWrongResidualIsSeenAgainInTheNextStepOfItsRankOnly) {
         --coordinate;
     const auto value = element<float>(path_, "step/0002/residual/rank0", coordinate);
     set_element(path_, "step/0002/residual/rank0", coordinate, a_thousandth_more(value));
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     expect_first(verdict, {2, Phase::residual, "residual", 0, coordinate, "mlp", coordinate - 35});
     EXPECT_EQ(row(verdict, "residual").mismatched, 2) << "step 2 and, still off the mask, step 3";
     EXPECT_EQ(row(verdict, "local").mismatched, 1) << "step 3";
@@ -192,7 +192,7 @@ TEST_F(VerifyTraceTest, AWrongResidualThatIsSentInTheNextStepIsSeenInTheMean) {
         --coordinate;
     const auto value = element<float>(path_, "step/0002/residual/rank0", coordinate);
     set_element(path_, "step/0002/residual/rank0", coordinate, 2.0F * value + 1.0F);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(row(verdict, "residual").mismatched, 1) << "step 2; in step 3 it is 0 again";
     EXPECT_EQ(row(verdict, "local").mismatched, 1);
     EXPECT_EQ(row(verdict, "exchanged").mismatched, 1);
@@ -205,7 +205,7 @@ TEST_F(VerifyTraceTest, AWrongResidualThatIsSentInTheNextStepIsSeenInTheMean) {
 TEST_F(VerifyTraceTest, AWrongParameterIsSeenAgainInTheNextStepOnly) {
     record(path_, support::small_run());
     set_element(path_, "step/0002/parameters", 7, element<float>(path_, "step/0002/parameters", 7) + 1.0F);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     expect_first(verdict, {2, Phase::update, "parameters", all_ranks, 7, "wq", 7});
     EXPECT_EQ(row(verdict, "parameters").mismatched, 2);
     EXPECT_EQ(mismatched(verdict), 2);
@@ -219,7 +219,7 @@ TEST_F(VerifyTraceTest, AWrongMomentOffTheMaskIsSeenInEveryRanksNextStep) {
         --coordinate;
     // Small, so that no deciding score moves past another.
     set_element(path_, "step/0002/first_moment", coordinate, 0x1p-10F);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(row(verdict, "first_moment").mismatched, 1);
     EXPECT_EQ(row(verdict, "local").mismatched, 3);
     EXPECT_EQ(row(verdict, "residual").mismatched, 3);
@@ -229,7 +229,7 @@ TEST_F(VerifyTraceTest, AWrongMomentOffTheMaskIsSeenInEveryRanksNextStep) {
 TEST_F(VerifyTraceTest, ANanInAStateEndsTheCheckWithTheReasonFromTheRecordedStates) {
     record(path_, support::small_run());
     set_element(path_, "step/0003/parameters", 31, nan(0.0F));
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     expect_first(verdict, {3, Phase::update, "parameters", all_ranks, 31, "norm", 1});
     EXPECT_EQ(row(verdict, "outcome").mismatched, 1) << "the reference takes no step from there";
     EXPECT_EQ(row(verdict, "outcome").compared, 4);
@@ -254,17 +254,17 @@ TEST_F(VerifyTraceTest, AMaskBitThatIsMissingIsFoundWithTheSegmentsOwner) {
     const Index coordinate = coordinate_in(path_, "step/0003/mask", 54, 81, true);
     flip_mask_bit(path_, "step/0003/mask", coordinate);
     const Place place{3, Phase::mask, "mask", 2, coordinate, "mlp", coordinate - 35};
-    const TraceVerdict start = verify_from(path_, From::start);
+    const TraceVerdict start = verify_from(path_, ReferenceStart::start);
     expect_first(start, place);
     EXPECT_EQ(mismatched(start), 1);
-    const TraceVerdict recorded = verify_from(path_, From::recorded);
+    const TraceVerdict recorded = verify_from(path_, ReferenceStart::recorded);
     expect_first(recorded, place);
     // The step is taken with the trace's mask, so that its results at that one coordinate are wrong
     // too: mean, gradient, three residuals, moment and parameter. No other step depends on it.
     EXPECT_EQ(mismatched(recorded), 1 + 7);
     EXPECT_EQ(row(recorded, "residual").mismatched, 3);
     EXPECT_EQ(row(recorded, "next_mask").mismatched, 0);
-    EXPECT_EQ(mismatched(verify_steps(3, From::recorded)), 1 + 7);
+    EXPECT_EQ(mismatched(verify_steps(3, ReferenceStart::recorded)), 1 + 7);
 }
 
 TEST_F(VerifyTraceTest, AMaskBitTooManyInTheFirstStepIsFound) {
@@ -272,16 +272,16 @@ TEST_F(VerifyTraceTest, AMaskBitTooManyInTheFirstStepIsFound) {
     const Index coordinate = coordinate_in(path_, "step/0001/mask", 35, 54, false);
     flip_mask_bit(path_, "step/0001/mask", coordinate);
     const Place place{1, Phase::mask, "mask", 1, coordinate, "mlp", coordinate - 35};
-    expect_first(verify_from(path_, From::start), place);
-    expect_first(verify_from(path_, From::recorded), place);
-    EXPECT_EQ(mismatched(verify_from(path_, From::start)), 1);
+    expect_first(verify_from(path_, ReferenceStart::start), place);
+    expect_first(verify_from(path_, ReferenceStart::recorded), place);
+    EXPECT_EQ(mismatched(verify_from(path_, ReferenceStart::start)), 1);
 }
 
 TEST_F(VerifyTraceTest, AMaskBitBeyondTheLastParameterIsFound) {
     for (const char* result : {"mask", "next_mask"}) {
         record(path_, support::small_run());
         flip_mask_bit(path_, "step/0002/" + std::string(result), 86);
-        for (const From from : {From::recorded, From::start}) {
+        for (const ReferenceStart from : {ReferenceStart::recorded, ReferenceStart::start}) {
             const TraceVerdict verdict = verify_from(path_, from);
             EXPECT_EQ(verdict.status, Status::failed);
             ASSERT_TRUE(verdict.first.has_value());
@@ -313,10 +313,10 @@ TEST_F(VerifyTraceTest, OfTwoWrongSegmentsTheFirstIsNamedWithItsOwner) {
     swap_in_segment(path_, "step/0003/next_mask", 54, 81);
     const Index first = swap_in_segment(path_, "step/0003/next_mask", 35, 54).front();
     const Place place{3, Phase::mask, "next_mask", 1, first, "mlp", first - 35};
-    const TraceVerdict start = verify_from(path_, From::start);
+    const TraceVerdict start = verify_from(path_, ReferenceStart::start);
     expect_first(start, place);
     EXPECT_EQ(mismatched(start), 4);
-    const TraceVerdict recorded = verify_from(path_, From::recorded);
+    const TraceVerdict recorded = verify_from(path_, ReferenceStart::recorded);
     expect_first(recorded, place);
     EXPECT_EQ(row(recorded, "next_mask").mismatched, 4);
     EXPECT_EQ(row(recorded, "mask").mismatched, 4) << "step 4 does not use the mask that step 3 made";
@@ -326,10 +326,10 @@ TEST_F(VerifyTraceTest, OfTwoWrongSegmentsTheFirstIsNamedWithItsOwner) {
 TEST_F(VerifyTraceTest, AWrongCountOfBitsIsFoundInTheSegmentOfTheirOwner) {
     record(path_, support::small_run());
     flip_mask_bit(path_, "step/0005/next_mask", coordinate_in(path_, "step/0005/next_mask", 0, 27, true));
-    EXPECT_EQ(verify_from(path_, From::recorded).first.value().rank, 0);
+    EXPECT_EQ(verify_from(path_, ReferenceStart::recorded).first.value().rank, 0);
     record(path_, support::small_run());
     flip_mask_bit(path_, "step/0005/next_mask", 32);
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     expect_first(verdict, {5, Phase::mask, "next_mask", 1, 32, "norm", 2});
     EXPECT_EQ(mismatched(verdict), 1);
 }
@@ -339,7 +339,7 @@ TEST_F(VerifyTraceTest, AWrongBitAtTheEdgeOfASegmentIsItsOwners) {
     for (const auto& [coordinate, owner] : owners) {
         record(path_, support::small_run());
         flip_mask_bit(path_, "step/0002/next_mask", coordinate);
-        const TraceVerdict verdict = verify_from(path_, From::start);
+        const TraceVerdict verdict = verify_from(path_, ReferenceStart::start);
         EXPECT_EQ(verdict.first.value().index, coordinate);
         EXPECT_EQ(verdict.first.value().rank, owner) << coordinate;
     }
@@ -349,7 +349,7 @@ TEST_F(VerifyTraceTest, ATraceThatMovesTheMaskOneStepIsFoundAtItsFirstStep) {
     record(path_, support::small_run());
     change(
         [](FileImage& image) { image.at("step/0002/mask").data = image.at("step/0002/next_mask").data; });
-    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    const TraceVerdict verdict = verify_from(path_, ReferenceStart::recorded);
     EXPECT_EQ(verdict.first.value().step, 2);
     EXPECT_EQ(verdict.first.value().result, "mask");
     EXPECT_EQ(row(verdict, "next_mask").mismatched, 0);

@@ -11,8 +11,8 @@
 
 #include <truestep/gate/processes.hpp>
 #include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/planted/bugs_between_steps.hpp>
 #include <truestep/properties/scape/planted/implementation.hpp>
-#include <truestep/properties/scape/planted/tampered.hpp>
 #include <truestep/properties/scape/system.hpp>
 #include <truestep/training/convergence.hpp>
 
@@ -20,11 +20,11 @@ namespace truestep::training {
 namespace {
 
 using properties::scape::Implementation;
-using properties::scape::planted::all_tampered;
 using properties::scape::planted::Bug;
-using properties::scape::planted::tampered;
-using properties::scape::planted::Tampered;
-using properties::scape::planted::Tampering;
+using properties::scape::planted::BugBetweenSteps;
+using properties::scape::planted::bugs_between_steps;
+using properties::scape::planted::StateChange;
+using properties::scape::planted::with_bug_between_steps;
 using testing::HasSubstr;
 
 const gate::Learning& learning() {
@@ -142,7 +142,7 @@ class Fails final : public Implementation {
     std::string communicator() const override { return "-"; }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int /*workers*/) const override { return true; }
-    properties::scape::History run(const properties::scape::Scenario& /*scenario*/) const override {
+    properties::scape::RunRecording run(const properties::scape::Scenario& /*scenario*/) const override {
         return {};
     }
 };
@@ -157,11 +157,11 @@ TEST_F(ShortTraining, WhatDoesNotComeToItsEndSaysWhy) {
 // Every step is correct by itself; the change happens between two steps.
 TEST_F(ShortTraining, TamperingChangesNoBitOfAStep) {
     settings_.plan.density_warm_up = 0;
-    for (const Tampered& one : all_tampered()) {
+    for (const BugBetweenSteps& one : bugs_between_steps()) {
         // The state before step 2 is changed; its masks or residuals have effects later.
-        EXPECT_GE(parts(*tampered(one, threads())), 2U) << one.name;
+        EXPECT_GE(parts(*with_bug_between_steps(one, threads())), 2U) << one.name;
     }
-    EXPECT_EQ(parts(*tampered({Tampering::none, "not-tampered", ""}, threads())), 17U);
+    EXPECT_EQ(parts(*with_bug_between_steps({StateChange::none, "not-tampered", ""}, threads())), 17U);
 }
 
 /// The whole judgement at a small size.
@@ -181,14 +181,16 @@ class Gate : public testing::Test {
 };
 
 TEST_F(Gate, TakesWhatIsRightForTheSame) {
-    for (const Convergence::Judged& one : convergence().judge({named("host"), with(Bug::none)})) {
+    for (const Convergence::ImplementationVerdict& one :
+         convergence().judge({named("host"), with(Bug::none)})) {
         EXPECT_EQ(one.verdict.outcome, Outcome::same) << text(one, "reference");
         EXPECT_TRUE(one.same_bits);
         EXPECT_TRUE(one.same_states);
         EXPECT_EQ(one.verdict.difference, 0.0);
     }
     // Sums in another order have other bits, but the same loss curve.
-    const Convergence::Judged other = convergence().judge({with(Bug::reverse_rank_order)}).front();
+    const Convergence::ImplementationVerdict other =
+        convergence().judge({with(Bug::reverse_rank_order)}).front();
     EXPECT_FALSE(other.same_bits);
     EXPECT_FALSE(other.same_states);
     EXPECT_EQ(other.verdict.outcome, Outcome::same) << text(other, "reference");
@@ -203,10 +205,11 @@ class DiesOnce final : public Implementation {
     std::string communicator() const override { return reference().communicator(); }
     verify::LevelKind level() const override { return reference().level(); }
     bool takes(int workers) const override { return reference().takes(workers); }
-    properties::scape::History run(const properties::scape::Scenario& scenario) const override {
+    properties::scape::RunRecording run(const properties::scape::Scenario& scenario) const override {
         return reference().run(scenario);
     }
-    void train(const properties::scape::Setup& setup, properties::scape::Live& live) const override {
+    void train(const properties::scape::Setup& setup,
+               properties::scape::GradientSource& live) const override {
         if (setup.parameters == start_)
             std::_Exit(7);
         reference().train(setup, live);
@@ -223,16 +226,16 @@ class DiesOnce final : public Implementation {
 TEST_F(Gate, ARunWhoseProcessDiesIsToldWithTheOthers) {
     const ConvergeSettings& settings = convergence().settings();
     const auto candidate = std::make_shared<DiesOnce>(initial_parameters(settings.plan.shape, 2));
-    const Convergence::Judged judged = convergence().judge({candidate}).front();
+    const Convergence::ImplementationVerdict judged = convergence().judge({candidate}).front();
     EXPECT_THAT(judged.ended, HasSubstr("seed 2 ended: ended its process with status 7"));
     EXPECT_EQ(judged.verdict.outcome, Outcome::mistrusted) << text(judged, "reference");
 }
 
 TEST_F(Gate, SeesWhatTrainsWorse) {
     gate::Implementations candidates{with(Bug::residual_never_added), with(Bug::update_with_wrong_sign)};
-    for (const Tampered& one : all_tampered())
-        candidates.push_back(tampered(one, threads()));
-    for (const Convergence::Judged& one : convergence().judge(candidates)) {
+    for (const BugBetweenSteps& one : bugs_between_steps())
+        candidates.push_back(with_bug_between_steps(one, threads()));
+    for (const Convergence::ImplementationVerdict& one : convergence().judge(candidates)) {
         EXPECT_THAT(one.verdict.outcome, testing::AnyOf(Outcome::worse, Outcome::mistrusted))
             << text(one, "reference");
         EXPECT_FALSE(one.verdict.difference <= 0.0) << text(one, "reference");

@@ -33,14 +33,14 @@ const gate::Learning& learning() {
     return made;
 }
 
-std::shared_ptr<const gate::Implementation> with(int mistake) {
-    return properties::gasloc::planted(mistake, threads());
+std::shared_ptr<const gate::Implementation> with(int known_bug) {
+    return properties::gasloc::planted(known_bug, threads());
 }
 
-std::shared_ptr<const gate::Implementation> host(gate::LeftOut left_out = {}) {
+std::shared_ptr<const gate::Implementation> host(gate::Unsupported unsupported = {}) {
     return std::make_shared<properties::gasloc::Workers>(
         "host", properties::gasloc::workers(), threads(),
-        properties::gasloc::Seat{.left_out = std::move(left_out)});
+        properties::gasloc::Placement{.unsupported = std::move(unsupported)});
 }
 
 /// 8.5 rounds with a restart in the middle.
@@ -109,7 +109,7 @@ TEST_F(ShortRounds, WhatATrainingHasIsThere) {
 TEST_F(ShortRounds, EdgesHaveWeightsWhereAMistakeNeedsThem) {
     using namespace properties::gasloc;
     EXPECT_EQ(parts(*with(weights_ignored)), 18U);
-    const std::vector<gate::Mistake> all = mistakes();
+    const std::vector<gate::KnownBug> all = known_bugs();
     const auto setting_of = [&](int number) {
         return learning().setting_of(all[static_cast<std::size_t>(number) - 1].shows);
     };
@@ -117,9 +117,9 @@ TEST_F(ShortRounds, EdgesHaveWeightsWhereAMistakeNeedsThem) {
     settings_ = short_one(setting_of(weights_ignored));
     EXPECT_NE(settings_.setting.name, "");
     EXPECT_EQ(parts(*host()), 18U);
-    for (const int mistake : {weights_ignored, in_place, mean_of_neighbours, as_they_come}) {
-        EXPECT_EQ(setting_of(mistake), settings_.setting.name) << mistake;
-        EXPECT_LT(parts(*with(mistake)), 18U) << mistake;
+    for (const int known_bug : {weights_ignored, in_place, mean_of_neighbours, as_they_come}) {
+        EXPECT_EQ(setting_of(known_bug), settings_.setting.name) << known_bug;
+        EXPECT_LT(parts(*with(known_bug)), 18U) << known_bug;
     }
 }
 

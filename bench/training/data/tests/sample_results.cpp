@@ -6,7 +6,7 @@ namespace truestep::training::support {
 
 namespace {
 
-Curve made_up(const std::string& optimizer, std::uint64_t seed, double end, std::uint64_t bytes_a_step) {
+Curve synthetic(const std::string& optimizer, std::uint64_t seed, double end, std::uint64_t bytes_a_step) {
     Curve curve{.optimizer = optimizer, .seed = seed, .points = {}};
     for (std::size_t step = 0; step <= 1500; step += 50) {
         const double fall = std::exp(-static_cast<double>(step) / 300.0);
@@ -47,10 +47,10 @@ TrainingResults sample_results() {
     for (std::size_t order = 0; order < 8; ++order)
         results.levels.floors.push_back({.order = order, .loss = losses[order]});
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
-        results.curves.push_back(made_up("adamw dense", seed, 1.20, 4'000'000));
+        results.curves.push_back(synthetic("adamw dense", seed, 1.20, 4'000'000));
         results.curves.push_back(
-            made_up("scape density=0.01 correction=adam warm-up=0.1", seed, 1.31, 90'000));
-        results.curves.push_back(made_up("alone <&\"> one rank", seed, 1.45, 0));
+            synthetic("scape density=0.01 correction=adam warm-up=0.1", seed, 1.31, 90'000));
+        results.curves.push_back(synthetic("alone <&\"> one rank", seed, 1.45, 0));
     }
     std::size_t column = 0;
     for (const Outcome outcome :

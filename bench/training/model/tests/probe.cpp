@@ -17,7 +17,7 @@ namespace {
 
 using namespace truestep;
 
-struct Asked {
+struct ProbeOptions {
     training::Shape shape{65};
     std::size_t windows = 8;
     std::string folder;
@@ -42,7 +42,7 @@ std::vector<std::uint8_t> text_of(std::size_t size, std::size_t symbols) {
 
 /// Writes files of parameters, inputs, targets and gradient; prints the loss, and seconds of each
 /// pass.
-void probe(const Asked& asked) {
+void probe(const ProbeOptions& asked) {
     auto parameters = training::initial_parameters(asked.shape, 1);
     for (std::size_t i = 0; i < parameters.size(); ++i) // so that no norm is 1
         parameters[i] += static_cast<float>(training::drawn({3, i}) % 201) * 1e-3F - 0.1F;
@@ -69,7 +69,7 @@ void probe(const Asked& asked) {
 } // namespace
 
 int main(int count, char** values) {
-    Asked asked;
+    ProbeOptions asked;
     CLI::App app("One batch's loss and gradient, in files of raw values, and the seconds of more of them.");
     app.add_option("--symbols", asked.shape.symbols, "of the model");
     app.add_option("--context", asked.shape.context, "of the model");

@@ -13,8 +13,8 @@
 #include <truestep/training/run.hpp>
 
 #include "checkpoint.hpp"
+#include "multi_process_checkpoint.hpp"
 #include "peers/links.hpp"
-#include "together.hpp"
 
 namespace truestep::training {
 namespace {
@@ -175,7 +175,7 @@ TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
     const auto there = in("there");
     save(there, identity, {12, {}, {1, 2, 3}, {some_state(0), some_state(1), some_state(2)}});
     const auto found = [&](const std::vector<std::filesystem::path>& paths) {
-        std::vector<Together> all(3);
+        std::vector<SharedCheckpoint> all(3);
         peers::run_linked(3, [&](const peers::Links& links) {
             const auto rank = static_cast<std::size_t>(links.all.rank());
             all[rank] = load_together(paths[rank], identity, links.all);
@@ -184,7 +184,7 @@ TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
         EXPECT_EQ(all[0].refused, all[2].refused);
         return all;
     };
-    for (const Together& one : found({there, there, there})) {
+    for (const SharedCheckpoint& one : found({there, there, there})) {
         EXPECT_EQ(one.refused, "");
         ASSERT_TRUE(one.checkpoint);
         EXPECT_EQ(one.checkpoint->ranks[2], some_state(2));

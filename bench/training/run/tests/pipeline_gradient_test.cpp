@@ -21,7 +21,7 @@ using problem::mapl::Side;
 using Matrix = reference::mapl::Matrix<double>;
 
 /// The reference's boundaries, in double.
-class Exact final : public Between<double> {
+class Exact final : public StageBoundary<double> {
   public:
     explicit Exact(const Plan& plan) : cuts_(cuts(plan.shape.layers, plan.stages)) {
         const Compression compression{Subspace::mapl, 4, 0.1};

@@ -151,7 +151,8 @@ class Repetition final : public Recorder {
     std::size_t taken_ = 0;
 };
 
-void run_once(Scheduler& scheduler, const Scenario& scenario, Recorder& recorder, Explored& explored) {
+void run_once(Scheduler& scheduler, const Scenario& scenario, Recorder& recorder,
+              ExplorationResult& explored) {
     const std::string what = scheduler.run(scenario.world, scenario.body, recorder);
     ++explored.schedules;
     explored.steps += scheduler.steps();
@@ -166,10 +167,10 @@ void expect(bool holds, std::string_view what) {
         Scheduler::now().fail(std::string(what));
 }
 
-Explored enumerate(const Scenario& scenario, int bound, Way way) {
+ExplorationResult enumerate(const Scenario& scenario, int bound, Way way) {
     Scheduler scheduler;
     Enumeration enumeration(bound, way.cuts);
-    Explored explored;
+    ExplorationResult explored;
     do {
         run_once(scheduler, scenario, enumeration, explored);
         if (enumeration.was_cut())
@@ -180,10 +181,10 @@ Explored enumerate(const Scenario& scenario, int bound, Way way) {
     return explored;
 }
 
-Explored enumerate_up_to(const Scenario& scenario, int bound) {
-    Explored all;
+ExplorationResult enumerate_up_to(const Scenario& scenario, int bound) {
+    ExplorationResult all;
     for (int least = 0; least <= bound && !all.failure; ++least) {
-        const Explored explored = enumerate(scenario, least);
+        const ExplorationResult explored = enumerate(scenario, least);
         all.schedules += explored.schedules;
         all.cut += explored.cut;
         all.steps += explored.steps;
@@ -192,10 +193,10 @@ Explored enumerate_up_to(const Scenario& scenario, int bound) {
     return all;
 }
 
-Explored draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count) {
+ExplorationResult draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count) {
     Scheduler scheduler;
     Draw drawn(seed);
-    Explored explored;
+    ExplorationResult explored;
     while (!explored.failure && explored.schedules < count) {
         drawn.next();
         run_once(scheduler, scenario, drawn, explored);
@@ -203,10 +204,10 @@ Explored draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count)
     return explored;
 }
 
-Explored repeat(const Scenario& scenario, const std::string& schedule) {
+ExplorationResult repeat(const Scenario& scenario, const std::string& schedule) {
     Scheduler scheduler;
     Repetition repetition(schedule);
-    Explored explored;
+    ExplorationResult explored;
     run_once(scheduler, scenario, repetition, explored);
     if (!repetition.fits())
         throw std::invalid_argument(scenario.name + " does not come by all of schedule " + schedule);

@@ -29,7 +29,7 @@ struct Failure {
     std::string story;    ///< its steps, a line each
 };
 
-struct Explored {
+struct ExplorationResult {
     std::uint64_t schedules = 0;
     std::uint64_t cut = 0; ///< of these: continued by first options from a known state
     std::uint64_t steps = 0;
@@ -44,16 +44,16 @@ struct Way {
 
 /// Runs all schedules with at most `bound` preemptions and optional faults, one after the other,
 /// until one fails.
-[[nodiscard]] Explored enumerate(const Scenario& scenario, int bound, Way way = {});
+[[nodiscard]] ExplorationResult enumerate(const Scenario& scenario, int bound, Way way = {});
 
 /// The same with bounds 0, 1 and so on, so that a failure has the fewest necessary preemptions.
-[[nodiscard]] Explored enumerate_up_to(const Scenario& scenario, int bound);
+[[nodiscard]] ExplorationResult enumerate_up_to(const Scenario& scenario, int bound);
 
 /// Runs `count` schedules drawn from a seed, with any number of preemptions.
-[[nodiscard]] Explored draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count);
+[[nodiscard]] ExplorationResult draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count);
 
 /// Runs one schedule: `step:option` wherever another option than the first was taken, as in "41:1
 /// 97:2".
-[[nodiscard]] Explored repeat(const Scenario& scenario, const std::string& schedule);
+[[nodiscard]] ExplorationResult repeat(const Scenario& scenario, const std::string& schedule);
 
 } // namespace truestep::distributed::model

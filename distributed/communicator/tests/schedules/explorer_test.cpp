@@ -29,7 +29,7 @@ void adds_in_two_steps() {
 TEST(Explorer, NeedsAsManyPreemptionsAsTheMistakeDoes) {
     const Scenario scenario{"two steps", adds_in_two_steps};
     EXPECT_FALSE(enumerate(scenario, 0).failure);
-    const Explored found = enumerate(scenario, 1);
+    const ExplorationResult found = enumerate(scenario, 1);
     ASSERT_TRUE(found.failure);
     EXPECT_EQ(found.failure->what, "one was lost");
     EXPECT_TRUE(draw(scenario, 7, 1'000).failure);
@@ -37,9 +37,9 @@ TEST(Explorer, NeedsAsManyPreemptionsAsTheMistakeDoes) {
 
 TEST(Explorer, RepeatsASchedule) {
     const Scenario scenario{"two steps", adds_in_two_steps};
-    const Explored found = enumerate(scenario, 1);
+    const ExplorationResult found = enumerate(scenario, 1);
     ASSERT_TRUE(found.failure);
-    const Explored again = repeat(scenario, found.failure->schedule);
+    const ExplorationResult again = repeat(scenario, found.failure->schedule);
     ASSERT_TRUE(again.failure);
     EXPECT_EQ(again.failure->story, found.failure->story);
     EXPECT_FALSE(repeat(scenario, "").failure);
@@ -49,45 +49,45 @@ TEST(Explorer, RepeatsASchedule) {
 
 TEST(Explorer, DrawsTheSameFromTheSameSeed) {
     const Scenario scenario{"two steps", adds_in_two_steps};
-    const Explored once = draw(scenario, 7, 1'000);
-    const Explored again = draw(scenario, 7, 1'000);
+    const ExplorationResult once = draw(scenario, 7, 1'000);
+    const ExplorationResult again = draw(scenario, 7, 1'000);
     ASSERT_TRUE(once.failure && again.failure);
     EXPECT_EQ(once.schedules, again.schedules);
     EXPECT_EQ(once.failure->schedule, again.failure->schedule);
 }
 
 TEST(Explorer, FindsLocksTakenTheOtherWayRound) {
-    const Explored found = enumerate({"locks",
-                                      [] {
-                                          Mutex a;
-                                          Mutex b;
-                                          const auto both = [](Mutex& first, Mutex& second) {
-                                              const std::lock_guard one(first);
-                                              const std::lock_guard two(second);
-                                          };
-                                          const JoiningThread other([&] { both(a, b); });
-                                          both(b, a);
-                                      }},
-                                     1);
+    const ExplorationResult found = enumerate({"locks",
+                                               [] {
+                                                   Mutex a;
+                                                   Mutex b;
+                                                   const auto both = [](Mutex& first, Mutex& second) {
+                                                       const std::lock_guard one(first);
+                                                       const std::lock_guard two(second);
+                                                   };
+                                                   const JoiningThread other([&] { both(a, b); });
+                                                   both(b, a);
+                                               }},
+                                              1);
     ASSERT_TRUE(found.failure);
     EXPECT_EQ(found.failure->what,
               "nothing can go on: thread 0 stands where it locks, thread 1 stands where it locks");
 }
 
 TEST(Explorer, FindsAWakeUpThatIsLost) {
-    const Explored found = enumerate({"lost",
-                                      [] {
-                                          Mutex mutex;
-                                          ConditionVariable changed;
-                                          Atomic<bool> ready{false};
-                                          const JoiningThread other([&] {
-                                              ready = true; // and not under the mutex
-                                              changed.notify_all();
-                                          });
-                                          std::unique_lock lock(mutex);
-                                          changed.wait(lock, [&] { return ready.load(); });
-                                      }},
-                                     1);
+    const ExplorationResult found = enumerate({"lost",
+                                               [] {
+                                                   Mutex mutex;
+                                                   ConditionVariable changed;
+                                                   Atomic<bool> ready{false};
+                                                   const JoiningThread other([&] {
+                                                       ready = true; // and not under the mutex
+                                                       changed.notify_all();
+                                                   });
+                                                   std::unique_lock lock(mutex);
+                                                   changed.wait(lock, [&] { return ready.load(); });
+                                               }},
+                                              1);
     ASSERT_TRUE(found.failure);
     EXPECT_THAT(found.failure->what, HasSubstr("thread 0 sleeps"));
 }
@@ -120,7 +120,7 @@ TEST(Explorer, WakesAnyOneOfTheSleepers) {
                                 }
                                 woken.insert(first);
                             }};
-    const Explored explored = enumerate(scenario, 0);
+    const ExplorationResult explored = enumerate(scenario, 0);
     EXPECT_FALSE(explored.failure) << explored.failure->what;
     EXPECT_EQ(woken, (std::set<int>{1, 2}));
 }
@@ -146,13 +146,13 @@ TEST(Explorer, FindsASleeperThatTrustsEveryWakeUp) {
 }
 
 TEST(Explorer, FindsThreadsThatYieldForEver) {
-    const Explored found = enumerate({"for ever",
-                                      [] {
-                                          const Atomic<bool> never{false};
-                                          while (!never)
-                                              yield();
-                                      }},
-                                     0);
+    const ExplorationResult found = enumerate({"for ever",
+                                               [] {
+                                                   const Atomic<bool> never{false};
+                                                   while (!never)
+                                                       yield();
+                                               }},
+                                              0);
     ASSERT_TRUE(found.failure);
     EXPECT_THAT(found.failure->what, HasSubstr("yield for ever"));
 }
@@ -196,13 +196,13 @@ TEST(Explorer, FindsMemoryThatNothingGuards) {
         };
     };
     EXPECT_FALSE(enumerate({"told", hands_over(true)}, 2).failure);
-    const Explored found = enumerate({"not told", hands_over(false)}, 0);
+    const ExplorationResult found = enumerate({"not told", hands_over(false)}, 0);
     ASSERT_TRUE(found.failure);
     EXPECT_THAT(found.failure->what, HasSubstr("memory is"));
 }
 
 TEST(Explorer, GivesEachThreadItsOwnExceptions) {
-    const Explored explored =
+    const ExplorationResult explored =
         enumerate({"exceptions",
                    [] {
                        struct Steps {
@@ -238,8 +238,8 @@ class Cut : public ::testing::TestWithParam<std::pair<const char*, int>> {};
 
 TEST_P(Cut, LosesNoEnd) {
     const auto& [name, bound] = GetParam();
-    const Explored cut = enumerate(scenario(name), bound, {.cuts = true, .keeps_ends = true});
-    const Explored whole = enumerate(scenario(name), bound, {.cuts = false, .keeps_ends = true});
+    const ExplorationResult cut = enumerate(scenario(name), bound, {.cuts = true, .keeps_ends = true});
+    const ExplorationResult whole = enumerate(scenario(name), bound, {.cuts = false, .keeps_ends = true});
     EXPECT_LT(cut.schedules, whole.schedules);
     EXPECT_EQ(whole.cut, 0);
     EXPECT_EQ(cut.ends, whole.ends);

@@ -18,7 +18,7 @@ constexpr const char* usage =
 MISTAKE is the number of a planted one, or 0. The exit status is 1 where a schedule fails.
 )";
 
-Explored explore(const std::vector<std::string>& words) {
+ExplorationResult explore(const std::vector<std::string>& words) {
     const Scenario asked = scenario(words.at(0), std::stoi(words.at(1)));
     if (words.at(2) == "all")
         return enumerate_up_to(asked, std::stoi(words.at(3)));
@@ -37,7 +37,7 @@ int run(const std::vector<std::string>& words) {
         std::cout << '\n';
         return 2;
     }
-    const Explored explored = explore(words);
+    const ExplorationResult explored = explore(words);
     std::cout << explored.schedules << " schedules, " << explored.cut << " of them cut\n";
     if (!explored.failure)
         return 0;

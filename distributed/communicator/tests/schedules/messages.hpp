@@ -9,7 +9,7 @@
 /// Messages of two bytes between two of three ranks.
 namespace truestep::distributed::model {
 
-using distributed::Incoming;
+using distributed::IncomingMessage;
 using distributed::Peers;
 
 constexpr std::size_t message_bytes = 2;
@@ -44,11 +44,11 @@ class Letter {
     Message message_ = holding(buffer_);
 };
 
-inline std::unique_ptr<Incoming> receive(Peers& peers, std::size_t from, std::size_t number) {
+inline std::unique_ptr<IncomingMessage> receive(Peers& peers, std::size_t from, std::size_t number) {
     return peers.receive(Traffic::parameters, static_cast<int>(from), number, message_bytes);
 }
 
-inline void look(Incoming& incoming, std::size_t from, std::size_t number) {
+inline void look(IncomingMessage& incoming, std::size_t from, std::size_t number) {
     const std::byte* const data = incoming.wait(message_bytes);
     for (std::size_t i = 0; i < message_bytes; ++i) {
         read(data + i, 1);

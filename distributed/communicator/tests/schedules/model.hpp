@@ -19,8 +19,8 @@
 /// those of the sources are, but for the count of a Message.
 namespace truestep::distributed::model {
 
-[[nodiscard]] inline bool planted(int mistake) {
-    return Scheduler::now().world().planted == mistake;
+[[nodiscard]] inline bool planted(int known_bug) {
+    return Scheduler::now().world().planted == known_bug;
 }
 
 class Mutex : public Object {

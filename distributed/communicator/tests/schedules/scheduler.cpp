@@ -222,7 +222,7 @@ std::string Scheduler::who_waits() const {
 std::string Scheduler::story() const {
     std::vector<std::uint64_t> objects; // in the order of their appearance
     std::ostringstream text;
-    for (const Told& told : told_) {
+    for (const SchedulerEvent& told : told_) {
         const auto found = std::find(objects.begin(), objects.end(), told.object);
         text << "  " << told.step << ": thread " << told.thread << ' ' << told.what << " #"
              << found - objects.begin() + 1 << '\n';

@@ -138,7 +138,7 @@ class Scheduler {
         bool finished = false;
         const char* doing = "begins";
     };
-    struct Told {
+    struct SchedulerEvent {
         std::size_t step;
         std::size_t thread;
         const char* what;
@@ -169,7 +169,7 @@ class Scheduler {
     std::array<Option, 3 * most_threads> options_;
     std::size_t offered_ = 0; ///< of options_
     std::vector<std::unique_ptr<Region>> regions_;
-    std::vector<Told> told_;
+    std::vector<SchedulerEvent> told_;
     std::string failure_;
     std::uint64_t histories_ = 0; ///< of all threads and objects, combined in any order
     std::size_t steps_ = 0;

@@ -18,18 +18,18 @@ struct InPlaceOf {};
 /// Behaves as Base except for one known bug. The bug is one of the system's replacements, or one
 /// that any system can have, if its enumeration names it: last_quad_left_out,
 /// verdict_not_waited_for, sent_before_written.
-template <class Base, class Mistake, class... Replacements>
+template <class Base, class KnownBug, class... Replacements>
 class PlantedMachine : public Base {
   public:
-    PlantedMachine(Base base, Mistake mistake) : Base(std::move(base)), mistake_(mistake) {}
+    PlantedMachine(Base base, KnownBug known_bug) : Base(std::move(base)), known_bug_(known_bug) {}
 
-    [[nodiscard]] bool has(Mistake mistake) const { return mistake_ == mistake; }
+    [[nodiscard]] bool has(KnownBug known_bug) const { return known_bug_ == known_bug; }
 
     template <class Algorithm>
     void run(Index blocks, typename Algorithm::Arguments a) {
         if constexpr (
-            requires { Mistake::last_quad_left_out; } && requires { a.size; })
-            if (has(Mistake::last_quad_left_out))
+            requires { KnownBug::last_quad_left_out; } && requires { a.size; })
+            if (has(KnownBug::last_quad_left_out))
                 a.size -= a.size % quad_size; // whole loads of 16 bytes, and nothing after them
         if (!(replaces<Algorithm>(Replacements{}, blocks, a) || ...))
             Base::template run<Algorithm>(blocks, a);
@@ -37,15 +37,15 @@ class PlantedMachine : public Base {
 
     template <class T>
     void download(T* to, const T* from, Index size) {
-        if constexpr (std::is_same_v<T, std::uint32_t> && requires { Mistake::verdict_not_waited_for; })
-            if (size == 1 && has(Mistake::verdict_not_waited_for))
+        if constexpr (std::is_same_v<T, std::uint32_t> && requires { KnownBug::verdict_not_waited_for; })
+            if (size == 1 && has(KnownBug::verdict_not_waited_for))
                 return; // it would come into the caller's variable, which is 0 before
         Base::download(to, from, size);
     }
 
     void finish() {
-        if constexpr (requires { Mistake::sent_before_written; })
-            if (has(Mistake::sent_before_written))
+        if constexpr (requires { KnownBug::sent_before_written; })
+            if (has(KnownBug::sent_before_written))
                 return;
         Base::finish();
     }
@@ -62,7 +62,7 @@ class PlantedMachine : public Base {
         return false;
     }
 
-    Mistake mistake_;
+    KnownBug known_bug_;
 };
 
 } // namespace truestep::gpu

@@ -60,7 +60,7 @@ class StagedPeers final : public distributed::Peers {
         ranks_.send(traffic, peer, number, {last_, last_->data()}, bytes);
     }
 
-    [[nodiscard]] std::unique_ptr<distributed::Incoming>
+    [[nodiscard]] std::unique_ptr<distributed::IncomingMessage>
     receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
         auto incoming = ranks_.receive(traffic, peer, number, bytes);
         if (!stands(traffic))
@@ -85,9 +85,9 @@ class StagedPeers final : public distributed::Peers {
     }
 
     /// A message that is copied in when it is waited for.
-    class Copied final : public distributed::Incoming {
+    class Copied final : public distributed::IncomingMessage {
       public:
-        Copied(StagedPeers& peers, std::unique_ptr<distributed::Incoming> inner, std::size_t bytes)
+        Copied(StagedPeers& peers, std::unique_ptr<distributed::IncomingMessage> inner, std::size_t bytes)
             : peers_(peers), inner_(std::move(inner)), bytes_(bytes) {}
         Copied(const Copied&) = delete;
         Copied& operator=(const Copied&) = delete;
@@ -111,7 +111,7 @@ class StagedPeers final : public distributed::Peers {
 
       private:
         StagedPeers& peers_;
-        std::unique_ptr<distributed::Incoming> inner_;
+        std::unique_ptr<distributed::IncomingMessage> inner_;
         std::size_t bytes_;
         Shared here_;
     };

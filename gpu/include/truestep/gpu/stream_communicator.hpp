@@ -54,7 +54,7 @@ class StreamCommunicator final : public Communicator {
         if (!is_of_device(traffic))
             return ranks_.start_all_to_all(traffic, send, send_sizes, receive, receive_sizes);
         const std::vector<std::size_t> offsets = gather_offsets(send_sizes);
-        return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
+        return exchange(traffic, send, [&](Stream& stream, const std::vector<PeerData>& peers) {
             auto* to = static_cast<std::byte*>(receive);
             for (std::size_t peer = 0; peer < peers.size(); ++peer) {
                 stream.copy(to, peers[peer].send + offsets[peer], receive_sizes[peer]);
@@ -72,9 +72,9 @@ class StreamCommunicator final : public Communicator {
         const auto me = static_cast<std::size_t>(rank());
         const std::size_t at = before(sizes, me) + piece.begin_in(sizes[me]);
         const std::size_t size = piece.size_in(sizes[me]);
-        return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
+        return exchange(traffic, send, [&](Stream& stream, const std::vector<PeerData>& peers) {
             auto* to = static_cast<std::byte*>(receive);
-            for (const Met& peer : peers) {
+            for (const PeerData& peer : peers) {
                 stream.copy(to, peer.send + at, size);
                 to += size;
             }
@@ -89,7 +89,7 @@ class StreamCommunicator final : public Communicator {
         if (!is_of_device(traffic))
             return ranks_.start_stretches(traffic, send, to, receive, from);
         const auto me = static_cast<std::size_t>(rank());
-        const auto read = [&](Stream& stream, const std::vector<Met>& peers) {
+        const auto read = [&](Stream& stream, const std::vector<PeerData>& peers) {
             for (std::size_t peer = 0; peer < peers.size(); ++peer)
                 if (from[peer].size > 0)
                     stream.copy(static_cast<std::byte*>(receive) + from[peer].begin,
@@ -102,7 +102,7 @@ class StreamCommunicator final : public Communicator {
                                                             void* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
             return ranks_.start_all_gather(traffic, send, receive, sizes);
-        return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
+        return exchange(traffic, send, [&](Stream& stream, const std::vector<PeerData>& peers) {
             auto* to = static_cast<std::byte*>(receive);
             for (std::size_t peer = 0; peer < peers.size(); ++peer) {
                 if (to != peers[peer].send)
@@ -119,11 +119,11 @@ class StreamCommunicator final : public Communicator {
             return ranks_.start_reduce_scatter(traffic, send, receive, sizes);
         const auto me = static_cast<std::size_t>(rank());
         const std::size_t at = before(sizes, me);
-        return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
+        return exchange(traffic, send, [&](Stream& stream, const std::vector<PeerData>& peers) {
             const auto count = static_cast<Index>(sizes[me] / sizeof(float));
             stream.copy(receive, peers[me].send + at, sizes[me]);
             for (std::size_t turn = 1; turn < peers.size(); ++turn) {
-                const Met& peer = peers[(me + turn) % peers.size()];
+                const PeerData& peer = peers[(me + turn) % peers.size()];
                 if (count > 0)
                     stream.template run<AddTo>(
                         (count + tile - 1) / tile,
@@ -136,7 +136,7 @@ class StreamCommunicator final : public Communicator {
     using Event = typename Stream::Event;
 
     /// Where a peer's data is, and what has to come before it is read.
-    struct Met {
+    struct PeerData {
         const std::byte* send = nullptr;
         Stretches to{}; ///< where only stretches of it go to each rank
         Event event{};
@@ -144,11 +144,12 @@ class StreamCommunicator final : public Communicator {
 
     /// Places where ranks post to each other. A board lives as long as any rank, and a place in it
     /// is rewritten only when all have met twice.
-    using Board = std::vector<std::array<Met, 2>>;
+    using Board = std::vector<std::array<PeerData, 2>>;
 
     class Joined final : public distributed::Exchange {
       public:
-        Joined(Stream stream, std::vector<Met> all) : stream_(std::move(stream)), all_(std::move(all)) {}
+        Joined(Stream stream, std::vector<PeerData> all)
+            : stream_(std::move(stream)), all_(std::move(all)) {}
         Joined(const Joined&) = delete;
         Joined& operator=(const Joined&) = delete;
         /// Dropping it frees memory that is still to be read on this stream.
@@ -159,14 +160,14 @@ class StreamCommunicator final : public Communicator {
             }
         }
         void wait() override {
-            for (const Met& peer : all_)
+            for (const PeerData& peer : all_)
                 stream_.wait(peer.event);
             all_.clear();
         }
 
       private:
         Stream stream_;
-        std::vector<Met> all_;
+        std::vector<PeerData> all_;
     };
 
     /// Ranks post what they send and from when on it may be read, read, and post when they are
@@ -175,8 +176,9 @@ class StreamCommunicator final : public Communicator {
     std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const void* send, const Read& read,
                                                     Stretches to = {}) {
         Stream& stream = traffic == Traffic::mask ? beside_ : compute_;
-        const std::vector<Met> peers = meet({static_cast<const std::byte*>(send), to, compute_.record()});
-        for (const Met& peer : peers)
+        const std::vector<PeerData> peers =
+            meet({static_cast<const std::byte*>(send), to, compute_.record()});
+        for (const PeerData& peer : peers)
             stream.wait(peer.event);
         read(stream, peers);
         // This covers the peers' reads, too: what they have read may be overwritten then.
@@ -185,11 +187,11 @@ class StreamCommunicator final : public Communicator {
 
     void meet() { static_cast<void>(distributed::gather_records(ranks_, char{})); }
 
-    std::vector<Met> meet(Met mine) {
+    std::vector<PeerData> meet(PeerData mine) {
         const std::size_t turn = meetings_++ % 2;
         (*board_)[static_cast<std::size_t>(rank())][turn] = std::move(mine);
         meet();
-        std::vector<Met> peers;
+        std::vector<PeerData> peers;
         for (const auto& places : *board_)
             peers.push_back(places[turn]);
         return peers;

@@ -14,7 +14,7 @@
 #include <truestep/verify/scape/yardstick.hpp>
 #include <truestep/verify/verdict.hpp>
 
-#include "compared.hpp"
+#include "compare_forms.hpp"
 #include "honest.hpp"
 #include "shares.hpp"
 
@@ -307,7 +307,7 @@ bool check_bounds(std::uint64_t draws, std::uint64_t seed, int threads,
     constexpr std::uint64_t steps_at_once = 64;
     constexpr std::uint64_t draws_at_once = steps_at_once * static_cast<std::uint64_t>(together);
     in_parallel((draws + draws_at_once - 1) / draws_at_once, threads,
-                [&](Workplace&, std::uint64_t number) {
+                [&](ThreadBuffers&, std::uint64_t number) {
                     Rows rows;
                     for (std::uint64_t i = 0; i < steps_at_once; ++i)
                         judge_step(Random(seed ^ ((number * steps_at_once + i) << 8U)).bits(), rows);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compared.hpp"
+#include "compare_forms.hpp"
 
 namespace truestep::properties::scape::floats {
 

@@ -3,7 +3,7 @@
 
 #include <truestep/distributed/element.hpp>
 
-#include "algorithms/exchanged.hpp"
+#include "algorithms/exchanged_values.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
 #include "algorithms/update.hpp"
@@ -43,8 +43,8 @@ struct BlockMask {
 
 } // namespace
 
-struct Workplace::Device {
-    explicit Device(const Workplace& place) {
+struct ThreadBuffers::Device {
+    explicit Device(const ThreadBuffers& place) {
         for (int kind = 0; kind < kinds; ++kind) {
             last.emplace_back(machine, place.last(static_cast<Masks>(kind)));
             current.emplace_back(machine, place.current(static_cast<Masks>(kind)));
@@ -56,7 +56,7 @@ struct Workplace::Device {
     std::vector<float> moment = std::vector<float>(batch_size);
 };
 
-Workplace::Workplace() {
+ThreadBuffers::ThreadBuffers() {
     Random random(1);
     for (const double density :
          {1.0, 1.0, 0.0, 0.0, 0.5, 0.5, 0.01, 0.01}) { // of last and current, by kind
@@ -70,16 +70,16 @@ Workplace::Workplace() {
     device = std::make_unique<Device>(*this);
 }
 
-Workplace::~Workplace() = default;
+ThreadBuffers::~ThreadBuffers() = default;
 
-const Mask& Workplace::last(Masks kind) const {
+const Mask& ThreadBuffers::last(Masks kind) const {
     return masks_[2 * static_cast<std::size_t>(kind)];
 }
-const Mask& Workplace::current(Masks kind) const {
+const Mask& ThreadBuffers::current(Masks kind) const {
     return masks_[2 * static_cast<std::size_t>(kind) + 1];
 }
 
-const float* Workplace::pack(const Mask& mask, const float* column) {
+const float* ThreadBuffers::pack(const Mask& mask, const float* column) {
     if (mask.selected() == batch_size)
         return column;
     float* to = packed_.data();
@@ -91,8 +91,8 @@ const float* Workplace::pack(const Mask& mask, const float* column) {
 
 namespace on_device {
 
-void local(Workplace& place, const Batch& batch, Outcome& outcome) {
-    Workplace::Device& device = *place.device;
+void local(ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
+    ThreadBuffers::Device& device = *place.device;
     const auto kind = static_cast<std::size_t>(batch.masks);
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
     const float* m = place.pack(place.last(batch.masks), batch.input(0));
@@ -108,13 +108,13 @@ void local(Workplace& place, const Batch& batch, Outcome& outcome) {
                                                       {}});
 }
 
-void fold(Workplace& place, const Batch& batch, Outcome& outcome) {
+void fold(ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     place.device->machine.run<gpu::scape::Fold>(
         tiles, {batch.scalars.workers, batch.workers, batch_size, batch.input(0), outcome.output(0)});
 }
 
-void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool momentum, bool clipping) {
-    Workplace::Device& device = *place.device;
+void end_of_step(ThreadBuffers& place, const Batch& batch, Outcome& outcome, bool momentum, bool clipping) {
+    ThreadBuffers::Device& device = *place.device;
     std::copy_n(batch.input(0), batch_size, outcome.output(0));
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
     gpu::scape::Results results{};
@@ -126,7 +126,7 @@ void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool mo
     outcome.finite = results.not_finite == 0;
 }
 
-void acceptable(Workplace& place, const Batch& batch, Outcome& outcome) {
+void acceptable(ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     // A launch finds the first refused value. Only so many are found one by one; the others come from the
     // element function.
     constexpr int most_launches = 64;
@@ -147,7 +147,7 @@ void acceptable(Workplace& place, const Batch& batch, Outcome& outcome) {
         outcome.output(0)[next] = distributed::element::acceptable(g[next]) ? 1.0F : 0.0F;
 }
 
-void square_sums(Workplace& place, const Batch& batch, Outcome& outcome) {
+void square_sums(ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     // Computes ghat from M and m: with these scalars it is M.
     Scalars scalars;
     scalars.b1 = 0.0F;

@@ -119,14 +119,14 @@ bool planted(const Options& options) {
     constexpr Bits mantissas = 64;
     const auto sample = sample_of_all_floats(mantissas, options.seed);
     say(head());
-    for (const Planted& mistake : planted_tables()) {
-        const Form form{mistake.name, &mistake.table};
-        const Run run = over_sample(mistake.seen_by, sample);
+    for (const Planted& known_bug : planted_tables()) {
+        const Form form{known_bug.name, &known_bug.table};
+        const Run run = over_sample(known_bug.seen_by, sample);
         Run without_oracle = run;
         without_oracle.oracle_stride = 0;
         Tally tally = compare(without_oracle, {all_forms().front(), form}, options.threads);
         tally.add(compare(run, {form}, options.threads));
-        say(row(mistake.name, tally));
+        say(row(known_bug.name, tally));
         const bool seen = tally.differing > 0 && tally.wrong > 0;
         if (!seen)
             say("    NOT SEEN\n");

@@ -18,7 +18,7 @@ Number given(const Batch& batch, int column, Index index) {
     return exactly(batch.input(column)[index]);
 }
 
-void host_local(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) {
+void host_local(const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     const Mask& last = place.last(batch.masks);
     const Mask& current = place.current(batch.masks);
     float* const residual = outcome.output(1);
@@ -34,53 +34,53 @@ void host_local(const Table& table, Workplace& place, const Batch& batch, Outcom
 }
 
 /// c, wherever the pass has put it; the residual is in the other output.
-void gather(Workplace& place, const Batch& batch, Outcome& outcome) {
+void gather(ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     const Mask& current = place.current(batch.masks);
     const float* packed = place.payload.data();
     for (Index i = 0; i < batch_size; ++i)
         outcome.output(0)[i] = current.test(i) ? *packed++ : outcome.output(1)[i];
 }
 
-void oracle_local(const Workplace& place, const Batch& batch, Index i, float* outputs) {
+void oracle_local(const ThreadBuffers& place, const Batch& batch, Index i, float* outputs) {
     const Number m = place.last(batch.masks).test(i) ? given(batch, 0, i) : exactly(0.0F);
     outputs[0] = oracle::local(batch.scalars, m, given(batch, 1, i), given(batch, 2, i)).value;
     outputs[1] = place.current(batch.masks).test(i) ? 0.0F : outputs[0];
 }
 
-void oracle_fold(const Workplace&, const Batch& batch, Index i, float* outputs) {
+void oracle_fold(const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
     std::array<Number, most_inputs> parts;
     for (int rank = 0; rank < batch.workers; ++rank)
         parts[static_cast<std::size_t>(rank)] = given(batch, rank, i);
     outputs[0] = oracle::mean(batch.scalars, parts.data(), batch.workers).value;
 }
 
-void oracle_clip(const Workplace&, const Batch& batch, Index i, float* outputs) {
+void oracle_clip(const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
     const Number clipped = given(batch, 0, i) * exactly(batch.factor);
     outputs[0] = clipped.value;
     outputs[1] = oracle::moment(batch.scalars, given(batch, 1, i), clipped).value;
 }
 
 template <bool momentum>
-void host_direction(const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+void host_direction(const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
     table.directions(momentum ? BiasCorrection::momentum : BiasCorrection::adam, batch.scalars, 0,
                      batch_size, batch.input(0), batch.input(1), batch.input(2), outcome.output(0));
 }
 
 template <bool momentum>
-void oracle_direction(const Workplace&, const Batch& batch, Index i, float* outputs) {
+void oracle_direction(const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
     outputs[0] = oracle::direction(batch.scalars, momentum, given(batch, 0, i), given(batch, 1, i),
                                    given(batch, 2, i))
                      .value;
 }
 
-void host_update(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) {
+void host_update(const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     const Mask& current = place.current(batch.masks);
     std::copy_n(batch.input(0), batch_size, outcome.output(0));
     outcome.finite = table.update(batch.scalars, 0, batch_size, outcome.output(0), current,
                                   place.pack(current, batch.input(1)));
 }
 
-void oracle_update(const Workplace& place, const Batch& batch, Index i, float* outputs) {
+void oracle_update(const ThreadBuffers& place, const Batch& batch, Index i, float* outputs) {
     const bool selected = place.current(batch.masks).test(i);
     // Untouched values keep their bits, as the product with 1 does.
     const Number w = oracle::decayed(batch.scalars, given(batch, 0, i));
@@ -88,7 +88,7 @@ void oracle_update(const Workplace& place, const Batch& batch, Index i, float* o
 }
 
 template <bool momentum>
-void host_dense(const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+void host_dense(const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
     std::copy_n(batch.input(1), batch_size, outcome.output(0));
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
     outcome.finite = table.dense(momentum ? BiasCorrection::momentum : BiasCorrection::adam, batch.scalars,
@@ -96,7 +96,7 @@ void host_dense(const Table& table, Workplace&, const Batch& batch, Outcome& out
 }
 
 template <bool momentum>
-void oracle_dense(const Workplace&, const Batch& batch, Index i, float* outputs) {
+void oracle_dense(const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
     const Scalars& s = batch.scalars;
     const Number g = given(batch, 0, i);
     const Number m = given(batch, 1, i);
@@ -107,7 +107,7 @@ void oracle_dense(const Workplace&, const Batch& batch, Index i, float* outputs)
 }
 
 template <bool momentum, bool clipping>
-void host_end(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) {
+void host_end(const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     const Scalars& s = batch.scalars;
     float* const M = outcome.output(0);
     float* const ghat = place.scratch.data();
@@ -122,7 +122,7 @@ void host_end(const Table& table, Workplace& place, const Batch& batch, Outcome&
 }
 
 template <bool momentum, bool clipping>
-void oracle_end(const Workplace&, const Batch& batch, Index i, float* outputs) {
+void oracle_end(const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
     const Scalars& s = batch.scalars;
     Number M = given(batch, 0, i);
     const Number m = given(batch, 1, i);
@@ -144,14 +144,14 @@ const Operation& end() {
                                      2,
                                      false,
                                      host_end<momentum, clipping>,
-                                     [](Workplace& place, const Batch& batch, Outcome& outcome) {
+                                     [](ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
                                          on_device::end_of_step(place, batch, outcome, momentum, clipping);
                                      },
                                      oracle_end<momentum, clipping>};
     return operation;
 }
 
-void host_score(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) {
+void host_score(const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
     constexpr Index words = batch_size / Mask::word_bits; // the pass takes whole ones
     constexpr Index whole = words * Mask::word_bits;
     const Mask& current = place.current(batch.masks);
@@ -163,7 +163,7 @@ void host_score(const Table& table, Workplace& place, const Batch& batch, Outcom
         outcome.output(0)[i] = std::bit_cast<float>(distributed::element::score(values[i]));
 }
 
-void host_acceptable(const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+void host_acceptable(const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
     const float* g = batch.input(0);
     std::fill_n(outcome.output(0), batch_size, 1.0F);
     // Refused values mostly follow one another, so after one the pass gets little at a time.
@@ -179,7 +179,7 @@ void host_acceptable(const Table& table, Workplace&, const Batch& batch, Outcome
     }
 }
 
-void host_finite(const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+void host_finite(const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
     constexpr Index together = 64;
     const float* values = batch.input(0);
     std::fill_n(outcome.output(0), batch_size, 1.0F);
@@ -218,11 +218,11 @@ const Operation& local() {
         3,
         2,
         false,
-        [](const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) {
+        [](const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
             host_local(table, place, batch, outcome);
             gather(place, batch, outcome);
         },
-        [](Workplace& place, const Batch& batch, Outcome& outcome) {
+        [](ThreadBuffers& place, const Batch& batch, Outcome& outcome) {
             on_device::local(place, batch, outcome);
             gather(place, batch, outcome);
         },
@@ -236,7 +236,7 @@ const Operation& fold() {
         most_inputs,
         1,
         false,
-        [](const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+        [](const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
             table.fold(batch.scalars, batch.workers, 0, batch_size, batch.input(0), batch_size,
                        outcome.output(0));
         },
@@ -251,12 +251,12 @@ const Operation& reconstruct() {
         2,
         1,
         false,
-        [](const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+        [](const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
             table.reconstruct(batch.scalars, 0, batch_size, batch.input(0), batch.input(1),
                               outcome.output(0));
         },
         nullptr,
-        [](const Workplace&, const Batch& batch, Index i, float* outputs) {
+        [](const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
             outputs[0] = oracle::reconstruct(batch.scalars, given(batch, 0, i), given(batch, 1, i)).value;
         }};
     return operation;
@@ -268,7 +268,7 @@ const Operation& clip() {
         2,
         2,
         false,
-        [](const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+        [](const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
             std::copy_n(batch.input(0), batch_size, outcome.output(0));
             table.clip(batch.scalars, batch.factor, 0, batch_size, batch.input(1), outcome.output(0),
                        outcome.output(1));
@@ -312,7 +312,7 @@ const Operation& score() {
                                      true,
                                      host_score,
                                      nullptr,
-                                     [](const Workplace&, const Batch& batch, Index i, float* outputs) {
+                                     [](const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
                                          const auto bits = std::bit_cast<Bits>(batch.input(0)[i]);
                                          outputs[0] = std::bit_cast<float>(
                                              bits >= 0x8000'0000U ? bits - 0x8000'0000U : bits);
@@ -327,7 +327,7 @@ const Operation& acceptable() {
                                      true,
                                      host_acceptable,
                                      on_device::acceptable,
-                                     [](const Workplace&, const Batch& batch, Index i, float* outputs) {
+                                     [](const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
                                          const Bits magnitude =
                                              std::bit_cast<Bits>(batch.input(0)[i]) % 0x8000'0000U;
                                          constexpr Bits greatest = (127U + 56U) << 23U;
@@ -344,7 +344,7 @@ const Operation& finite() {
         true,
         host_finite,
         nullptr,
-        [](const Workplace&, const Batch& batch, Index i, float* outputs) {
+        [](const ThreadBuffers&, const Batch& batch, Index i, float* outputs) {
             outputs[0] = (std::bit_cast<Bits>(batch.input(0)[i]) >> 23U) % 256 == 255 ? 0.0F : 1.0F;
         }};
     return operation;
@@ -356,13 +356,13 @@ const Operation& square_sums() {
         1,
         2,
         true,
-        [](const Table& table, Workplace&, const Batch& batch, Outcome& outcome) {
+        [](const Table& table, ThreadBuffers&, const Batch& batch, Outcome& outcome) {
             std::vector<double> sums(static_cast<std::size_t>(norm_blocks));
             table.square_sums(0, norm_blocks, batch.input(0), batch_size, sums.data());
             store_sums(sums, outcome);
         },
         on_device::square_sums,
-        [](const Workplace&, const Batch& batch, Index block, float* outputs) {
+        [](const ThreadBuffers&, const Batch& batch, Index block, float* outputs) {
             constexpr Index norm_block = distributed::host::norm_block;
             const Index begin = block * norm_block;
             store_sum(oracle::square_sum(batch.input(0) + begin,

@@ -53,14 +53,14 @@ struct Outcome {
 };
 
 /// The masks of each kind, and the buffers of a pass. One per thread.
-class Workplace {
+class ThreadBuffers {
   public:
-    Workplace();
-    Workplace(const Workplace&) = delete;
-    Workplace& operator=(const Workplace&) = delete;
-    Workplace(Workplace&&) = delete;
-    Workplace& operator=(Workplace&&) = delete;
-    ~Workplace();
+    ThreadBuffers();
+    ThreadBuffers(const ThreadBuffers&) = delete;
+    ThreadBuffers& operator=(const ThreadBuffers&) = delete;
+    ThreadBuffers(ThreadBuffers&&) = delete;
+    ThreadBuffers& operator=(ThreadBuffers&&) = delete;
+    ~ThreadBuffers();
 
     [[nodiscard]] const Mask& last(Masks kind) const;
     [[nodiscard]] const Mask& current(Masks kind) const;
@@ -83,11 +83,11 @@ struct Operation {
     int outputs = 1;
     /// The pass does no arithmetic, so a NaN has to keep its bits, too.
     bool keeps_nan = false;
-    void (*host)(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
+    void (*host)(const Table& table, ThreadBuffers& place, const Batch& batch, Outcome& outcome) = nullptr;
     /// Null if a device has no separate pass for it.
-    void (*device)(Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
+    void (*device)(ThreadBuffers& place, const Batch& batch, Outcome& outcome) = nullptr;
     /// Computes coordinate `index`: writes one value per output.
-    void (*oracle)(const Workplace& place, const Batch& batch, Index index, float* outputs) = nullptr;
+    void (*oracle)(const ThreadBuffers& place, const Batch& batch, Index index, float* outputs) = nullptr;
     Index oracle_values = batch_size; ///< coordinates that there are
 };
 
@@ -109,11 +109,11 @@ struct Operation {
 [[nodiscard]] const Operation& square_sums();
 
 namespace on_device {
-void local(Workplace& place, const Batch& batch, Outcome& outcome);
-void fold(Workplace& place, const Batch& batch, Outcome& outcome);
-void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool momentum, bool clipping);
-void acceptable(Workplace& place, const Batch& batch, Outcome& outcome);
-void square_sums(Workplace& place, const Batch& batch, Outcome& outcome);
+void local(ThreadBuffers& place, const Batch& batch, Outcome& outcome);
+void fold(ThreadBuffers& place, const Batch& batch, Outcome& outcome);
+void end_of_step(ThreadBuffers& place, const Batch& batch, Outcome& outcome, bool momentum, bool clipping);
+void acceptable(ThreadBuffers& place, const Batch& batch, Outcome& outcome);
+void square_sums(ThreadBuffers& place, const Batch& batch, Outcome& outcome);
 } // namespace on_device
 
 /// Puts sums where square_sums() has them.

@@ -10,7 +10,7 @@
 #include <truestep/verify/bounded.hpp>
 #include <truestep/verify/comparator.hpp>
 
-#include "compared.hpp"
+#include "compare_forms.hpp"
 #include "oracle.hpp"
 #include "peers/arithmetic.hpp"
 
@@ -119,7 +119,7 @@ bool check_yardsticks(bool all, int threads, const std::function<void(const std:
           Check{"the peers' bf16", bf16_is_right}}) {
         std::atomic<std::uint64_t> wrong = 0;
         std::atomic<std::uint64_t> values = 0;
-        in_parallel(floats_in_all / together, threads, [&](Workplace&, std::uint64_t number) {
+        in_parallel(floats_in_all / together, threads, [&](ThreadBuffers&, std::uint64_t number) {
             std::uint64_t wrong_here = 0;
             std::uint64_t count = 0;
             for (std::uint64_t i = number * together + number % stride; i < (number + 1) * together;

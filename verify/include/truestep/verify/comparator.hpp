@@ -32,8 +32,8 @@ struct Pair {
     bool ok = false;         ///< distance <= limit, so that a NaN fails
 };
 
-/// How many wrong values are the expected ones times a factor, or divided by it (scaled.hpp).
-struct Scaled {
+/// How many wrong values are the expected ones times a factor, or divided by it (scale_matches.hpp).
+struct ScaleMatches {
     Index times = 0;
     Index divided = 0;
 };
@@ -56,7 +56,7 @@ struct Comparison {
     std::vector<Pair> first;     ///< the first bad ones
     std::vector<Pair> last;      ///< the last bad ones that are not among the first
     std::vector<bool> wrong;     ///< a bit for each value up to the last bad one
-    Scaled scaled;               ///< of the bad ones, if requested
+    ScaleMatches scaled;         ///< of the bad ones, if requested
 
     [[nodiscard]] bool ok() const { return mismatched == 0 && expected_size == actual_size; }
     /// The first wrong index; none for fingerprints, which have no index.

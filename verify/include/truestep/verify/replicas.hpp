@@ -52,7 +52,7 @@ struct ReferenceFingerprint {
 /// Compares every recorded copy with the reference by `compare`, and bit for bit with the others;
 /// the fingerprints likewise. `size` is the number of coordinates.
 template <class Element, class Compare>
-[[nodiscard]] std::vector<Finding> judge(const trace::Replicated<Element>& recorded, Index size,
+[[nodiscard]] std::vector<Finding> judge(const trace::ReplicatedValues<Element>& recorded, Index size,
                                          const std::optional<ReferenceFingerprint>& reference,
                                          const Compare& compare) {
     const auto fingerprint_of = [](const std::vector<Element>& values) {

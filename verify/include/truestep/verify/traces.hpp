@@ -18,12 +18,12 @@ namespace truestep::verify {
 
 /// A setting of a synthetic run, by its option: "density", without the dashes.
 struct Setting {
-    enum class Takes { one, many };
+    enum class ValueCount { one, many };
 
     std::string option;
     std::string value; ///< the default; "" if the option takes many values
     std::string help;
-    Takes takes = Takes::one;
+    ValueCount takes = ValueCount::one;
 };
 
 /// The settings of one synthetic run: the given ones, and the defaults for the rest.
@@ -70,7 +70,7 @@ class Settings {
     std::map<std::string, std::string> defaults_;
 };
 
-struct MadeUpRun {
+struct SyntheticRun {
     std::filesystem::path output;
     Settings settings;
     bool intermediates = false; ///< also record the values between the phases
@@ -86,10 +86,10 @@ struct Traces {
     std::function<TraceVerdict(const std::filesystem::path&, const VerifyOptions&)> verify;
     std::vector<Setting> settings;
     /// Runs the reference on synthetic data and writes the trace.
-    std::function<void(const MadeUpRun&)> record;
+    std::function<void(const SyntheticRun&)> record;
     /// The known bug that makes the values of a failed trace from its first divergence on, one
     /// line, or "". At a level with bounds.
-    std::function<std::string(const TraceVerdict& verdict)> known_mistake = {};
+    std::function<std::string(const TraceVerdict& verdict)> known_bug = {};
     Words words = {};
 };
 

@@ -12,26 +12,26 @@
 #include <truestep/trace/reader.hpp>
 #include <truestep/verify/comparator.hpp>
 #include <truestep/verify/level.hpp>
-#include <truestep/verify/seen.hpp>
+#include <truestep/verify/run_plots.hpp>
 
 /// The options for checking a trace, and the verdict, for any system.
 namespace truestep::verify {
 
 /// Where a step of the reference begins.
-enum class From {
+enum class ReferenceStart {
     recorded, ///< at the recorded state before it, so that one early rounding does not hide the rest
     start,    ///< at its own state after the step before: it runs free
 };
 
-[[nodiscard]] std::string name(From from);
-[[nodiscard]] From parse_from(const std::string& text);
+[[nodiscard]] std::string name(ReferenceStart from);
+[[nodiscard]] ReferenceStart parse_from(const std::string& text);
 
 /// The REL limit is the bound on the reference's own fp32 rounding error, times this: another
 /// formulation of the same mathematics may round equally often elsewhere.
 constexpr double rel_slack = 2.0;
 
 struct VerifyOptions {
-    std::optional<From> from; ///< none: recorded if the states are recorded, else start
+    std::optional<ReferenceStart> from; ///< none: recorded if the states are recorded, else start
     Level level = Level::exact();
     bool look = false; ///< also gather data for a page
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
@@ -91,12 +91,12 @@ struct TraceVerdict {
     problem::Layout layout;
     Index steps = 0;
     Level level;
-    From from = From::recorded;
+    ReferenceStart from = ReferenceStart::recorded;
     std::vector<Row> rows;
     std::vector<std::string> notes;
     std::optional<Divergence> first;
     Status status = Status::untested;
-    Seen seen = {};                      ///< if requested
+    RunPlots seen = {};                  ///< if requested
     std::vector<std::string> hints = {}; ///< for a failed trace: what the wrong values have in common
     bool keeps_bf16 = false; ///< for a failed trace: its recorded state consists of bf16 numbers
     Words words = {};

@@ -27,7 +27,7 @@ class VerdictBuilder {
     /// hold.
     VerdictBuilder(const trace::Reader& trace, const VerifyOptions& options, TraceFacts facts);
 
-    [[nodiscard]] bool from_recorded() const { return verdict.from == From::recorded; }
+    [[nodiscard]] bool from_recorded() const { return verdict.from == ReferenceStart::recorded; }
 
     /// The first row is that of the steps' outcomes. `mapped` lets a page draw where the values
     /// differ.

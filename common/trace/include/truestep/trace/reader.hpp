@@ -18,7 +18,7 @@ namespace truestep::trace {
 
 /// Everything that a trace holds at one step of a result that must be the same on all ranks.
 template <class Element>
-struct Replicated {
+struct ReplicatedValues {
     std::optional<std::vector<Element>> shared;             ///< recorded once, for all ranks
     std::vector<std::vector<Element>> copies;               ///< each rank's own: of all ranks, or none
     std::optional<std::vector<std::uint64_t>> fingerprints; ///< of each rank's own
@@ -73,9 +73,10 @@ class Reader {
                                                                 Part part = {}) const;
 
     /// A replicated result, first for vectors, then for masks.
-    [[nodiscard]] Replicated<float> replicated_values(const Kind& kind, Index step, Part part = {}) const;
-    [[nodiscard]] Replicated<std::uint8_t> replicated_mask(const Kind& kind, Index step,
-                                                           Part part = {}) const;
+    [[nodiscard]] ReplicatedValues<float> replicated_values(const Kind& kind, Index step,
+                                                            Part part = {}) const;
+    [[nodiscard]] ReplicatedValues<std::uint8_t> replicated_mask(const Kind& kind, Index step,
+                                                                 Part part = {}) const;
     [[nodiscard]] const ReplicaCounts& replica_counts() const { return replica_counts_; }
 
     /// Does every step hold the state with which the next begins: all results but masks and
@@ -98,7 +99,8 @@ class Reader {
     /// none.
     [[nodiscard]] std::string representative(const Kind& kind, Index step, int rank) const;
     template <class Element, class Read>
-    [[nodiscard]] Replicated<Element> replicated(const Kind& kind, Index step, const Read& read) const;
+    [[nodiscard]] ReplicatedValues<Element> replicated(const Kind& kind, Index step,
+                                                       const Read& read) const;
 
     Bundle file_;
     Schema schema_;

@@ -65,8 +65,8 @@ class CountingPeers final : public Peers {
 
     void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
               std::size_t bytes) override;
-    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                    std::size_t bytes) override;
+    [[nodiscard]] std::unique_ptr<IncomingMessage> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                           std::size_t bytes) override;
     void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
         inner_.must_go_on(traffic, peer, number);
     }

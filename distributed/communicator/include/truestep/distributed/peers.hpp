@@ -25,9 +25,9 @@ template <class Message>
 }
 
 /// A message awaited from one peer.
-class Incoming {
+class IncomingMessage {
   public:
-    virtual ~Incoming() = default;
+    virtual ~IncomingMessage() = default;
     /// Returns when the first `bytes` of the message have arrived, with its beginning; the rest may
     /// still be on its way. They do not change as long as this object lives. Throws Aborted, which
     /// names the peer, if it has ended, failed, not answered in time, or sent another message. A
@@ -59,8 +59,8 @@ class Peers {
     /// later; several may be under way, from one peer in their order. A message that is dropped
     /// before its arrival is discarded when it comes. If two ranks send to each other, ask before
     /// you send: the peer's message may wait until then, and yours until you call again.
-    [[nodiscard]] virtual std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
-                                                            std::size_t bytes) = 0;
+    [[nodiscard]] virtual std::unique_ptr<IncomingMessage>
+    receive(Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) = 0;
 
     /// Whether sent and received data lies in the host's memory. Otherwise only code that runs
     /// where it lies may read it.
@@ -89,7 +89,7 @@ template <class Record>
     static_assert(std::is_trivially_copyable_v<Record>);
     const auto record = std::make_shared<Record>(mine);
     std::vector<Record> all(static_cast<std::size_t>(peers.size()), mine);
-    std::vector<std::unique_ptr<Incoming>> incoming(all.size());
+    std::vector<std::unique_ptr<IncomingMessage>> incoming(all.size());
     for (int rank = 0; rank < peers.size(); ++rank)
         if (rank != peers.rank())
             incoming[static_cast<std::size_t>(rank)] =

@@ -215,7 +215,7 @@ struct Guess {
 /// Selections that the local pass has begun, so that good guesses save a second reading.
 class SelectionAhead {
   public:
-    struct Wanted {
+    struct SegmentRequest {
         Index begin = 0;
         Index end = 0;
         Index k = 0;
@@ -224,7 +224,7 @@ class SelectionAhead {
 
     /// Prepares these segments, which ascend: makes all their words in `next` fit for take(), and
     /// the watches for a local pass that is cut at `cuts`, from 0 to the model's size.
-    void begin(std::span<const Wanted> segments, MaskWords next, std::span<const Index> cuts);
+    void begin(std::span<const SegmentRequest> segments, MaskWords next, std::span<const Index> cuts);
     /// The watches of the pass between two cuts.
     [[nodiscard]] std::span<Watch> watches(std::size_t part) { return parts_[part].watches; }
     /// Sets the bits of a segment, by its number, like Selector::select(), which is the fallback.
@@ -239,11 +239,11 @@ class SelectionAhead {
         std::vector<std::size_t> segments; ///< of each watch
         CandidateRoom room;
     };
-    void clear_words(const Wanted& segment, bool watched);
+    void clear_words(const SegmentRequest& segment, bool watched);
     void forget_watches();
     void watch(std::size_t segment, std::span<const Index> cuts);
 
-    std::vector<Wanted> segments_;
+    std::vector<SegmentRequest> segments_;
     std::vector<bool> watched_;
     MaskWords next_;
     std::vector<Part> parts_;

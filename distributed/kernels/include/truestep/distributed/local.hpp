@@ -14,14 +14,14 @@
 namespace truestep::distributed {
 
 /// A neighbour's vector and its weight.
-struct Met {
+struct NeighbourVector {
     const float* y = nullptr;
     float lambda = 1.0F;
 };
 
 struct Gossip {
-    std::span<const Met> met; ///< ascending by worker
-    float a = 0.0F;           ///< alpha/2
+    std::span<const NeighbourVector> met; ///< ascending by worker
+    float a = 0.0F;                       ///< alpha/2
     float gamma = 0.0F;
     bool carries = false;     ///< gamma is not 0
     bool of_gossiped = false; ///< the momentum is made of z, which goes to `before`; else of y

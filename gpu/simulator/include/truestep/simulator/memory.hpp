@@ -129,10 +129,10 @@ class Shadows {
 };
 
 /// Which bytes have been written since their allocation: a bit each.
-class Written {
+class WrittenBytes {
   public:
-    Written() = default;
-    explicit Written(std::uint64_t bytes) : words_((bytes + 63) / 64, 0) {}
+    WrittenBytes() = default;
+    explicit WrittenBytes(std::uint64_t bytes) : words_((bytes + 63) / 64, 0) {}
     /// Whether writes are tracked; not for memory that counts as written from the start.
     [[nodiscard]] bool kept() const { return !words_.empty(); }
     void write(std::uint64_t at, std::uint64_t bytes);
@@ -179,7 +179,7 @@ struct Allocation {
     int device = any_device;  ///< whose kernels alone may touch it
     std::vector<Flight> in_flight;
     Shadows shadows;
-    Written written;
+    WrittenBytes written;
 
     [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t bytes) const {
         return at >= base && bytes <= size && at - base <= size - bytes;

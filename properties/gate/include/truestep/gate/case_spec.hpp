@@ -62,12 +62,11 @@ struct CaseSpec {
             return values;
         };
     /// Whether these values make their own row.
-    std::function<bool(const Pins& row, const Pins& asked)> is_row = [](const Pins&, const Pins&) {
-        return true;
-    };
+    std::function<bool(const Overrides& row, const Overrides& asked)> is_row =
+        [](const Overrides&, const Overrides&) { return true; };
     /// Adjusts a drawn case to the values that a user gave.
-    std::function<void(Case& run, const Case& drawn, const Pins& pins)> fits_pins = [](Case&, const Case&,
-                                                                                       const Pins&) {};
+    std::function<void(Case& run, const Case& drawn, const Overrides& overrides)> fits_pins =
+        [](Case&, const Case&, const Overrides&) {};
 
     [[nodiscard]] const Setting<Case>& setting(const std::string& key) const {
         const auto found = std::ranges::find(settings, key, &Setting<Case>::key);
@@ -136,60 +135,62 @@ struct CaseSpec {
     }
 
     /// The drawn case with the given values.
-    [[nodiscard]] Case pinned(const Case& drawn, const Pins& pins) const {
+    [[nodiscard]] Case pinned(const Case& drawn, const Overrides& overrides) const {
         Case run = drawn;
         const Case usual;
         std::set<std::string> said;
         for (const Setting<Case>& one : settings) {
             said.insert(one.key);
-            if (const auto found = pins.find(one.option);
-                !one.option.empty() && found != pins.end() && !found->second.empty())
+            if (const auto found = overrides.find(one.option);
+                !one.option.empty() && found != overrides.end() && !found->second.empty())
                 one.read(run, "--" + one.option,
                          given_value(found->second, one.write(drawn), one.write(usual),
                                      setting("seed").write(drawn)));
         }
-        fits_pins(run, drawn, pins);
+        fits_pins(run, drawn, overrides);
         fits(run, said);
         return run;
     }
 
     /// The nearest case for an implementation that lacks features.
-    [[nodiscard]] Case without(Case run, const LeftOut& left_out) const {
+    [[nodiscard]] Case without(Case run, const Unsupported& unsupported) const {
         for (const Feature<Case>& feature : features)
-            if (left_out.contains(feature.name))
+            if (unsupported.contains(feature.name))
                 feature.without(run);
         return run;
     }
 
-    [[nodiscard]] bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out) const {
+    [[nodiscard]] bool decided(const std::string& kind, const Overrides& overrides,
+                               const Unsupported& unsupported) const {
         const auto has = [&kind](const std::vector<std::string>& kinds) {
             return std::ranges::find(kinds, kind) != kinds.end();
         };
         return std::ranges::any_of(settings,
                                    [&](const Setting<Case>& one) {
-                                       return pins.contains(one.option) && has(one.decides);
+                                       return overrides.contains(one.option) && has(one.decides);
                                    }) ||
                std::ranges::any_of(features, [&](const Feature<Case>& one) {
-                   return left_out.contains(one.name) && has(one.kinds);
+                   return unsupported.contains(one.name) && has(one.kinds);
                });
     }
 
-    [[nodiscard]] std::vector<Pins> rows(const Implementation& implementation, const Pins& pins) const {
-        std::vector<Pins> all{pins};
+    [[nodiscard]] std::vector<Overrides> rows(const Implementation& implementation,
+                                              const Overrides& overrides) const {
+        std::vector<Overrides> all{overrides};
         for (const std::string& key : columns) {
             const Setting<Case>& column = setting(key);
-            const auto found = pins.find(column.option);
-            std::vector<Pins> longer;
-            for (const Pins& row : all)
-                for (const std::string& value :
-                     values_for(implementation, key, found == pins.end() ? column.usual : found->second)) {
+            const auto found = overrides.find(column.option);
+            std::vector<Overrides> longer;
+            for (const Overrides& row : all)
+                for (const std::string& value : values_for(
+                         implementation, key, found == overrides.end() ? column.usual : found->second)) {
                     longer.push_back(row);
                     longer.back()[column.option] = {value};
                 }
             all = std::move(longer);
         }
-        std::erase_if(all, [&](const Pins& row) {
-            return !goes_together(implementation, row) || !is_row(row, pins);
+        std::erase_if(all, [&](const Overrides& row) {
+            return !goes_together(implementation, row) || !is_row(row, overrides);
         });
         return all;
     }
@@ -197,7 +198,7 @@ struct CaseSpec {
     /// A property of this system's cases; `change` makes the nearest case that it can judge.
     [[nodiscard]] Property property(
         int number, const std::string& name, const std::string& says,
-        const std::function<Judged(const Implementation&, const Case&)>& judge,
+        const std::function<CaseJudgement(const Implementation&, const Case&)>& judge,
         const std::map<std::string, int>& at_least,
         const std::function<Case(Case)>& change = [](Case run) { return run; }) const {
         return {number,
@@ -212,8 +213,8 @@ struct CaseSpec {
                 },
                 at_least,
                 [](const Implementation&) { return std::string(); },
-                [this, change](const Line& line, const LeftOut& left_out) {
-                    return text(change(without(parse(line), left_out)));
+                [this, change](const Line& line, const Unsupported& unsupported) {
+                    return text(change(without(parse(line), unsupported)));
                 }};
     }
 
@@ -228,19 +229,20 @@ struct CaseSpec {
             system.settings.push_back(key);
             if (const Setting<Case>& column = setting(key); column.option != key)
                 system.options_of_settings[key] = column.option;
-            system.pins.push_back(pin(setting(key)));
+            system.overrides.push_back(pin(setting(key)));
         }
         for (const Setting<Case>& one : settings)
             if (!one.option.empty() && std::ranges::find(columns, one.key) == columns.end())
-                system.pins.push_back(pin(one));
-        system.pinned = [this](const Line& line, const Pins& pins) {
-            return text(pinned(parse(line), pins));
+                system.overrides.push_back(pin(one));
+        system.pinned = [this](const Line& line, const Overrides& overrides) {
+            return text(pinned(parse(line), overrides));
         };
-        system.decided = [this](const std::string& kind, const Pins& pins, const LeftOut& left_out) {
-            return decided(kind, pins, left_out);
+        system.decided = [this](const std::string& kind, const Overrides& overrides,
+                                const Unsupported& unsupported) {
+            return decided(kind, overrides, unsupported);
         };
-        system.rows = [this](const Implementation& implementation, const Pins& pins) {
-            return rows(implementation, pins);
+        system.rows = [this](const Implementation& implementation, const Overrides& overrides) {
+            return rows(implementation, overrides);
         };
     }
 
@@ -272,7 +274,7 @@ struct CaseSpec {
     }
 
     /// Whether there is a case with all of these values whose ranks the implementation takes.
-    [[nodiscard]] bool goes_together(const Implementation& implementation, const Pins& row) const {
+    [[nodiscard]] bool goes_together(const Implementation& implementation, const Overrides& row) const {
         const Case run = pinned(Case{}, row);
         return std::ranges::all_of(columns,
                                    [&](const std::string& key) {
@@ -285,7 +287,7 @@ struct CaseSpec {
                implementation.takes(most_workers(run));
     }
 
-    [[nodiscard]] Pin pin(const Setting<Case>& one) const {
+    [[nodiscard]] Override pin(const Setting<Case>& one) const {
         std::string usual;
         for (const std::string& value : one.usual)
             usual += (usual.empty() ? "; " : ",") + value;

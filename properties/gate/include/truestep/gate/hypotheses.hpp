@@ -22,7 +22,7 @@ template <class Values>
 [[nodiscard]] std::vector<std::uint32_t> seen_bits(const Values& values);
 
 struct Hypotheses {
-    std::vector<Mistake> mistakes; ///< those of device code are not tried
+    std::vector<KnownBug> known_bugs; ///< those of device code are not tried
     int ranks = 1;
     SeenBits recorded;
     /// Makes the results of a run with that known bug; 0 has none. Nothing if the run does not get that

@@ -13,7 +13,7 @@ namespace truestep::gate {
 
 /// Properties that an implementation does not support, and why: a property ("restart.same") or all whose
 /// names begin so ("restart"). Those are SKIPPED with the reason, never FAILED.
-using LeftOut = std::map<std::string, std::string>;
+using Unsupported = std::map<std::string, std::string>;
 
 /// Any implementation under test. Its system defines how it is run.
 class Implementation {
@@ -35,7 +35,7 @@ class Implementation {
     [[nodiscard]] virtual std::string runs_on() const { return {}; }
     /// Whether it has to run in this process: the context of a device does not survive a fork.
     [[nodiscard]] virtual bool stays_here() const { return !runs_on().empty(); }
-    [[nodiscard]] virtual LeftOut left_out() const { return {}; }
+    [[nodiscard]] virtual Unsupported unsupported() const { return {}; }
     /// The name of another implementation that shares all code but a part with this one, or empty. If the
     /// other is tested, too, this one gets half as many cases, unless a number is given. There must be no
     /// circle.

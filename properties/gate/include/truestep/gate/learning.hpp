@@ -17,7 +17,7 @@
 namespace truestep::gate {
 
 /// A training as a source of gradients: they follow from the ranks' parameters.
-class Live {
+class GradientSource {
   public:
     struct Step {
         bool ends = false;     ///< there are no more steps
@@ -25,7 +25,7 @@ class Live {
         double learning_rate = 0.0;
         std::vector<std::vector<float>> parts; ///< section 20; the gradient is their sum
     };
-    virtual ~Live() = default;
+    virtual ~GradientSource() = default;
     /// The next step of a rank with these parameters. Each rank asks once a step; several ask at a time.
     [[nodiscard]] virtual Step next(int rank, std::span<const float> parameters) = 0;
     /// Takes what a rank shows of itself between two steps, one vector after the other.
@@ -45,7 +45,7 @@ struct Learning {
         problem::HyperParameters hyper{};
         double learning_rate = 0.03;
     };
-    struct Lesson {
+    struct LearningTask {
         const Setting& setting;
         problem::Layout layout;
         std::vector<float> parameters;
@@ -61,18 +61,18 @@ struct Learning {
     std::function<bool(const Implementation&)> learns;
     /// Trains from the lesson's parameters until `live` ends. Throws what a rank throws, and
     /// std::runtime_error if one does not complete.
-    std::function<void(const Implementation&, const Lesson&, Live& live)> train;
+    std::function<void(const Implementation&, const LearningTask&, GradientSource& live)> train;
     /// The name of the setting that can show a known bug with this symptom.
     std::function<std::string(const std::string& shows)> setting_of = [](const std::string&) {
         return std::string();
     };
     /// Known bugs outside the step: each step by itself is right.
-    struct Beside {
+    struct BugOutsideStep {
         std::string words;
         std::shared_ptr<const Implementation> implementation;
     };
-    std::function<std::vector<Beside>(const std::shared_ptr<const Group>&)> beside =
-        [](const std::shared_ptr<const Group>&) { return std::vector<Beside>(); };
+    std::function<std::vector<BugOutsideStep>(const std::shared_ptr<const Group>&)> beside =
+        [](const std::shared_ptr<const Group>&) { return std::vector<BugOutsideStep>(); };
 };
 
 } // namespace truestep::gate

@@ -27,7 +27,7 @@ void end_if_interrupted();
 void no_more_to_tell();
 
 /// How a process without an answer ended.
-struct Ended {
+struct ProcessEnd {
     std::string how;  ///< "crashed (Segmentation fault)", "took longer than 180 s"; "": none has ended so
     std::string line; ///< the case that was running
 };
@@ -35,13 +35,13 @@ struct Ended {
 /// The answer of `work` in a child process, or null; then `ended` holds how the child ended. An error of
 /// the work is thrown here.
 [[nodiscard]] nlohmann::ordered_json in_child(const std::function<nlohmann::ordered_json()>& work,
-                                              double most_seconds, Ended& ended);
+                                              double most_seconds, ProcessEnd& ended);
 
 /// One piece of work, and the function that takes its answer.
 struct Piece {
     /// Runs in a child process, and a second time if the first one has given no answer. Without it only
     /// `told` is called.
-    std::function<nlohmann::ordered_json(const Ended& before)> work;
+    std::function<nlohmann::ordered_json(const ProcessEnd& before)> work;
     std::function<void(const nlohmann::ordered_json&)> told;
     bool here = false; ///< it has to run in this process
 };

@@ -21,7 +21,7 @@ struct ProgramHello {
     std::string name;
     verify::LevelKind level = verify::LevelKind::exact;
     std::set<std::string> shows; ///< among its system's views
-    LeftOut left_out;
+    Unsupported unsupported;
 };
 
 /// A system's description of its programs.
@@ -69,7 +69,7 @@ class ProgramImplementation : public Base {
     /// Its processes belong to this process, from case to case.
     bool stays_here() const override { return true; }
     std::string unavailable() const override { return programs_.gave_up(); }
-    LeftOut left_out() const override { return hello_.left_out; }
+    Unsupported unsupported() const override { return hello_.unsupported; }
 
   protected:
     [[nodiscard]] const Group& group() const { return *group_; }

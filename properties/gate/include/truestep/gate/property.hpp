@@ -81,14 +81,14 @@ constexpr std::string_view could_not_judge = "it could not be judged: ";
 constexpr std::string_view nothing_said = "says nothing: ";
 
 /// The judgement of one case.
-struct Judged {
+struct CaseJudgement {
     std::shared_ptr<const Finding> finding; ///< none: the property holds
     std::set<std::string> kinds;            ///< the case's kinds
     Counts counts;
 };
 
 /// Values to which cases are pinned, by the name of their option: {"workers", {"2", "3"}}.
-using Pins = std::map<std::string, std::vector<std::string>>;
+using Overrides = std::map<std::string, std::vector<std::string>>;
 
 /// A statement that must hold in every case.
 struct Property {
@@ -96,16 +96,16 @@ struct Property {
     std::string name; ///< "mask.order": family.name
     std::string says; ///< one sentence
     std::function<rc::Gen<Line>()> cases;
-    std::function<Judged(const Implementation&, const Line&)> judge;
+    std::function<CaseJudgement(const Implementation&, const Line&)> judge;
     /// The least percentage of cases of a kind; below it the property has been tried too little.
     std::map<std::string, int> at_least;
     /// Why it does not apply to an implementation; empty if it does.
     std::function<std::string(const Implementation&)> skipped;
     /// The nearest case that it can judge for an implementation that lacks features.
-    std::function<Line(const Line&, const LeftOut&)> needed;
+    std::function<Line(const Line&, const Unsupported&)> needed;
     /// Cases that are tried beside the drawn ones, such as larger ones, as large as it takes.
-    std::function<std::vector<Line>(const Implementation&, const Pins&)> also =
-        [](const Implementation&, const Pins&) { return std::vector<Line>(); };
+    std::function<std::vector<Line>(const Implementation&, const Overrides&)> also =
+        [](const Implementation&, const Overrides&) { return std::vector<Line>(); };
 };
 
 } // namespace truestep::gate

@@ -84,30 +84,31 @@ class Record {
     std::size_t at_ = 0;
 };
 
-template <class Seen>
-[[nodiscard]] Group::Bytes packed(const Seen& seen) {
+template <class RunPlots>
+[[nodiscard]] Group::Bytes packed(const RunPlots& seen) {
     Record record;
-    record(const_cast<Seen&>(seen)); // a record that writes changes nothing
+    record(const_cast<RunPlots&>(seen)); // a record that writes changes nothing
     return record.take_bytes();
 }
 
-template <class Seen>
-[[nodiscard]] Seen unpacked(Group::Bytes bytes) {
-    Seen seen;
+template <class RunPlots>
+[[nodiscard]] RunPlots unpacked(Group::Bytes bytes) {
+    RunPlots seen;
     Record(std::move(bytes))(seen);
     return seen;
 }
 
 /// The recordings of all ranks that have just worked, on every process. `mine` is by rank; only the ranks
 /// of this process have to be filled in.
-template <class Seen>
-[[nodiscard]] std::vector<Seen> exchange_records(const Group& group, const std::vector<Seen>& mine) {
-    std::vector<Seen> all;
+template <class RunPlots>
+[[nodiscard]] std::vector<RunPlots> exchange_records(const Group& group,
+                                                     const std::vector<RunPlots>& mine) {
+    std::vector<RunPlots> all;
     for (Group::Bytes& bytes : group.exchange(static_cast<int>(mine.size()), [&](int rank) {
              return packed(mine[static_cast<std::size_t>(rank)]);
          }))
         if (!bytes.empty()) // empty for a process that took no part
-            all.push_back(unpacked<Seen>(std::move(bytes)));
+            all.push_back(unpacked<RunPlots>(std::move(bytes)));
     return all;
 }
 

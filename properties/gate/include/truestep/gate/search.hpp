@@ -14,8 +14,8 @@
 namespace truestep::gate {
 
 /// A property's judgement of a case. An exception counts as a finding, too.
-[[nodiscard]] Judged judged(const Implementation& implementation, const Property& property,
-                            const Line& line);
+[[nodiscard]] CaseJudgement judged(const Implementation& implementation, const Property& property,
+                                   const Line& line);
 /// A finding of the gate itself, not of a property.
 [[nodiscard]] std::shared_ptr<const Finding> unjudged(const std::string& message);
 
@@ -30,9 +30,9 @@ struct Schedules {
 struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
-    Pins pins{};
+    Overrides overrides{};
     bool workers_by_default = false; ///< the pins are all available numbers; none was given
-    LeftOut left_out{};
+    Unsupported unsupported{};
     /// Tried after the drawn cases, since a failing drawn case can be made smaller.
     std::vector<Line> also{};
     int most_evaluations = 2000; ///< of shrinking
@@ -41,7 +41,7 @@ struct SearchOptions {
     std::function<bool(const Line&)> before = [](const Line&) { return true; };
     Schedules schedules{};
     /// Judges one case with the property, here or in another process.
-    std::function<Judged(const Implementation&, const Property&, const Line&)> judge = judged;
+    std::function<CaseJudgement(const Implementation&, const Property&, const Line&)> judge = judged;
 };
 
 /// A case in which a property does not hold. Shrinking found no smaller one.

@@ -12,13 +12,13 @@
 #include <truestep/gate/learning.hpp>
 #include <truestep/gate/programs.hpp>
 #include <truestep/gate/property.hpp>
-#include <truestep/problem/mistake.hpp>
+#include <truestep/problem/known_bug.hpp>
 #include <truestep/verify/traces.hpp>
 
 namespace truestep::gate {
 
 /// An option that pins cases to values.
-struct Pin {
+struct Override {
     std::string option; ///< "density", without the dashes
     std::string help;
     bool list = true; ///< several values with commas between; else one text
@@ -26,13 +26,13 @@ struct Pin {
     std::function<void(const std::string&)> check = [](const std::string&) {};
 };
 
-using problem::Mistake;
+using problem::KnownBug;
 
 /// Whether a trace's gradients were recorded, or made up by the gate and so known already.
-enum class Gradients { recorded, made_up };
+enum class Gradients { recorded, synthetic };
 
 /// Where a recorded run first differs from the reference.
-struct Parted {
+struct FirstDifference {
     problem::Index step = 0;
     std::optional<problem::Index> index = {}; ///< coordinate in the flat vector, if one is known
 };
@@ -58,22 +58,22 @@ struct System {
     std::function<Line(const Line&)> parsed;
     /// The greatest number of workers in a case.
     std::function<int(const Line&)> most_workers;
-    int fewest_workers = 1; ///< that a case can have
-    std::vector<Pin> pins;  ///< one of them is "workers"
+    int fewest_workers = 1;          ///< that a case can have
+    std::vector<Override> overrides; ///< one of them is "workers"
     /// The drawn case with the pinned values.
-    std::function<Line(const Line&, const Pins&)> pinned;
+    std::function<Line(const Line&, const Overrides&)> pinned;
     /// Whether pins or missing features determine how many cases are of a kind, so that too few of them are
     /// not the property's fault.
-    std::function<bool(const std::string& kind, const Pins&, const LeftOut&)> decided;
+    std::function<bool(const std::string& kind, const Overrides&, const Unsupported&)> decided;
 
     // The matrix: `reference_property` over every combination of the main settings.
     std::vector<std::string> settings; ///< the table's columns, "workers" first
     /// The option that pins a setting, if its name differs from the setting's.
     std::map<std::string, std::string> options_of_settings{};
     std::string reference_property = "reference";
-    std::function<std::vector<Pins>(const Implementation&, const Pins&)> rows;
+    std::function<std::vector<Overrides>(const Implementation&, const Overrides&)> rows;
     /// Larger cases that are tried in each row beside the drawn ones.
-    std::function<std::vector<Line>(const Pins&)> standing = [](const Pins&) {
+    std::function<std::vector<Line>(const Overrides&)> standing = [](const Overrides&) {
         return std::vector<Line>();
     };
 
@@ -89,7 +89,7 @@ struct System {
     std::function<std::shared_ptr<const Implementation>(const ProgramSettings&,
                                                         const std::shared_ptr<const Group>&)>
         program;
-    std::vector<Mistake> mistakes;
+    std::vector<KnownBug> known_bugs;
     /// The implementation with that known bug; 0 is the clean one. Throws truestep::Error if there is none.
     std::function<std::shared_ptr<const Implementation>(int number, const std::shared_ptr<const Group>&)>
         planted;
@@ -106,9 +106,9 @@ struct System {
     verify::Traces traces; ///< a system may have none
     /// The known bugs that explain a trace at the step at which it first differs from the reference, one
     /// line each.
-    std::function<std::vector<std::string>(const std::filesystem::path& trace, const Parted& parted,
-                                           Gradients gradients)>
-        what_fits = [](const std::filesystem::path&, const Parted&, Gradients) {
+    std::function<std::vector<std::string>(const std::filesystem::path& trace,
+                                           const FirstDifference& parted, Gradients gradients)>
+        what_fits = [](const std::filesystem::path&, const FirstDifference&, Gradients) {
             return std::vector<std::string>();
         };
 
@@ -126,6 +126,6 @@ struct System {
 
 /// Why a property is not asked of an implementation, or "".
 [[nodiscard]] std::string why_not(const Property& property, const Implementation& implementation,
-                                  const LeftOut& left_out);
+                                  const Unsupported& unsupported);
 
 } // namespace truestep::gate

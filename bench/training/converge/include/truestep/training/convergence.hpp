@@ -60,7 +60,7 @@ class Convergence {
     /// Runs the system's reference, which fixes sigma. Throws truestep::Error if the base line does
     /// not learn.
     void run_base();
-    struct Judged {
+    struct ImplementationVerdict {
         std::string candidate;
         Verdict verdict;
         std::string ended;        ///< of the first run that did not come to its end
@@ -69,14 +69,14 @@ class Convergence {
         bool same_states = false; ///< every state of every rank after each step equals the base line's
     };
     /// Judges all of these, a group of runs each, in their order.
-    [[nodiscard]] std::vector<Judged> judge(const gate::Implementations& candidates);
+    [[nodiscard]] std::vector<ImplementationVerdict> judge(const gate::Implementations& candidates);
 
     /// Writes index.html with its JSON, or only the JSON; an empty name writes neither.
     void write(const std::string& folder, const std::string& json,
                const std::vector<std::string>& arguments);
 
   private:
-    struct Wanted {
+    struct PlannedRun {
         std::shared_ptr<const gate::Implementation> implementation;
         std::uint64_t seed = 0;
         bool turned = false;
@@ -85,8 +85,8 @@ class Convergence {
         LearnedRun run;
         double seconds = 0;
     };
-    [[nodiscard]] std::vector<Done> run_all(const std::vector<Wanted>& wanted) const;
-    [[nodiscard]] Judged judged(const std::string& candidate, const std::vector<Done>& runs);
+    [[nodiscard]] std::vector<Done> run_all(const std::vector<PlannedRun>& wanted) const;
+    [[nodiscard]] ImplementationVerdict judged(const std::string& candidate, const std::vector<Done>& runs);
 
     ConvergeSettings settings_;
     int jobs_;
@@ -98,6 +98,6 @@ class Convergence {
 };
 
 /// "plain: SAME: ...", one line.
-[[nodiscard]] std::string text(const Convergence::Judged& judged, const std::string& base);
+[[nodiscard]] std::string text(const Convergence::ImplementationVerdict& judged, const std::string& base);
 
 } // namespace truestep::training

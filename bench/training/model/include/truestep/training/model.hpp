@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <truestep/problem/layout.hpp>
-#include <truestep/training/between.hpp>
+#include <truestep/training/stage_boundary.hpp>
 
 namespace truestep::training {
 
@@ -51,10 +51,10 @@ class Model {
     /// The mean over all symbols of the batch, in nats. `between` is called behind every block
     /// except the last.
     [[nodiscard]] double loss(std::span<const Scalar> parameters, const Batch& batch,
-                              Between<Scalar>* between = nullptr);
+                              StageBoundary<Scalar>* between = nullptr);
     /// The same; all of `gradient` is overwritten.
     double loss_and_gradient(std::span<const Scalar> parameters, const Batch& batch,
-                             std::span<Scalar> gradient, Between<Scalar>* between = nullptr);
+                             std::span<Scalar> gradient, StageBoundary<Scalar>* between = nullptr);
 
     /// The bytes of the room.
     [[nodiscard]] static std::size_t bytes(const Shape& shape, std::size_t windows);

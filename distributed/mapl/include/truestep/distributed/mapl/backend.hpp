@@ -38,11 +38,11 @@ struct ForwardLayout {
 [[nodiscard]] ForwardLayout forward_layout(const Settings& settings, std::size_t tokens);
 
 /// The data that a backend keeps of a micro-batch from its forward to its backward pass.
-struct Kept {
-    explicit Kept(std::vector<Id> of) : ids(std::move(of)) {}
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-    virtual ~Kept() = default;
+struct BatchState {
+    explicit BatchState(std::vector<Id> of) : ids(std::move(of)) {}
+    BatchState(const BatchState&) = delete;
+    BatchState& operator=(const BatchState&) = delete;
+    virtual ~BatchState() = default;
     [[nodiscard]] std::size_t tokens() const { return ids.size(); }
 
     std::vector<Id> ids;
@@ -66,18 +66,18 @@ class Backend {
 
     // For the sender:
 
-    struct Compressed {
+    struct CompressedBatch {
         Message message;
-        std::unique_ptr<Kept> kept;
+        std::unique_ptr<BatchState> kept;
     };
     /// Z of X, or its indices, then the ids, and the codewords `travelling` of L, which also go
     /// into C. No message, and no change, if anything to be sent or learned is not finite. `given`
     /// is X or empty: the caller gives it away, and it has been taken if there is a message.
-    [[nodiscard]] virtual Compressed compress(std::span<const float> x, Floats& given,
-                                              std::span<const Id> ids,
-                                              std::span<const Word> travelling) = 0;
+    [[nodiscard]] virtual CompressedBatch compress(std::span<const float> x, Floats& given,
+                                                   std::span<const Id> ids,
+                                                   std::span<const Word> travelling) = 0;
     /// dX of the received dZ; also adds the sender's part of the gradients.
-    [[nodiscard]] virtual Rows decompress_gradient(Kept& kept, const std::byte* dz) = 0;
+    [[nodiscard]] virtual Rows decompress_gradient(BatchState& kept, const std::byte* dz) = 0;
     /// Completes the step's gradient of A with the other side's part, as part() makes it; with a
     /// shared table dE follows, which is added.
     virtual void add_part(const std::byte* theirs) = 0;
@@ -91,16 +91,17 @@ class Backend {
     // For the receiver:
 
     /// Takes a received message of this many tokens, with the ids in it.
-    [[nodiscard]] virtual std::unique_ptr<Kept> arrive(std::unique_ptr<distributed::Incoming> message,
-                                                       const std::byte* begin, std::size_t tokens) = 0;
+    [[nodiscard]] virtual std::unique_ptr<BatchState>
+    arrive(std::unique_ptr<distributed::IncomingMessage> message, const std::byte* begin,
+           std::size_t tokens) = 0;
     /// The first of the received indices that no codebook has.
-    [[nodiscard]] virtual std::optional<Word> wrong_index(Kept& kept) = 0;
+    [[nodiscard]] virtual std::optional<Word> wrong_index(BatchState& kept) = 0;
     /// Xhat, by the old codebooks; then the received codewords go into C.
-    [[nodiscard]] virtual Rows decompress(Kept& kept, std::span<const Word> travelling) = 0;
+    [[nodiscard]] virtual Rows decompress(BatchState& kept, std::span<const Word> travelling) = 0;
     /// dZ of G. No message if it is not finite.
-    [[nodiscard]] virtual Message compress_gradient(Kept& kept, std::span<const float> g) = 0;
+    [[nodiscard]] virtual Message compress_gradient(BatchState& kept, std::span<const float> g) = 0;
     /// Adds the receiver's part of the gradients; called right afterwards, with the same G.
-    virtual void add_receivers(Kept& kept, std::span<const float> g) = 0;
+    virtual void add_receivers(BatchState& kept, std::span<const float> g) = 0;
     /// A message with the receiver's part of the gradient of A, and dE where a table is shared.
     [[nodiscard]] virtual Message part() = 0;
     /// Takes the message that subspace() has made on the other side.
@@ -111,7 +112,7 @@ class Backend {
     /// Ends a step: the sums become the last step's, and restart at 0.
     virtual void end_step() = 0;
 
-    enum class Held : std::uint8_t {
+    enum class StatePart : std::uint8_t {
         a,
         m,
         anchor,
@@ -122,7 +123,7 @@ class Backend {
         anchor_gradient ///< of the last step
     };
     /// The values in the host's memory, valid until the next call.
-    [[nodiscard]] virtual const Floats& held(Held what) = 0;
+    [[nodiscard]] virtual const Floats& held(StatePart what) = 0;
     virtual void set_anchor(std::span<const float> table) = 0;
     [[nodiscard]] virtual Floats to_host(Rows rows, std::size_t size) = 0;
     /// Whether the caller's values are finite.

@@ -32,7 +32,7 @@ class End {
     [[nodiscard]] const Floats& subspace();
     /// E of this side, and its gradient of the last finished step; with `shared` anchors the sum
     /// over both sides, the same bits on both. Empty if anchors are not trained.
-    [[nodiscard]] const Floats& anchor() { return backend_->held(Backend::Held::anchor); }
+    [[nodiscard]] const Floats& anchor() { return backend_->held(Backend::StatePart::anchor); }
     [[nodiscard]] const Floats& anchor_gradient();
     /// Sets E as updated by the caller's optimizer. Between two steps.
     void set_anchor(std::span<const float> table);
@@ -69,10 +69,10 @@ class End {
     /// Asks for a micro-batch's message, once.
     void ask(distributed::Traffic traffic, Index micro, std::size_t bytes);
     /// The message, whether it has been asked for or not.
-    [[nodiscard]] std::unique_ptr<distributed::Incoming> incoming(distributed::Traffic traffic, Index micro,
-                                                                  std::size_t bytes);
+    [[nodiscard]] std::unique_ptr<distributed::IncomingMessage> incoming(distributed::Traffic traffic,
+                                                                         Index micro, std::size_t bytes);
     /// Takes the next A, if one is under way, which is so only on the receiver.
-    virtual void settle() {}
+    virtual void wait_idle() {}
 
     Settings settings_;
     distributed::Peers& peers_;
@@ -81,12 +81,12 @@ class End {
     Index micro_batches_; ///< passed through in all steps
     Index batches_ = 0;   ///< of the current step
     std::unique_ptr<Backend> backend_;
-    std::map<Index, std::unique_ptr<Kept>> under_way_;
-    struct Expected {
+    std::map<Index, std::unique_ptr<BatchState>> under_way_;
+    struct ExpectedMessage {
         std::size_t bytes;
-        std::unique_ptr<distributed::Incoming> message;
+        std::unique_ptr<distributed::IncomingMessage> message;
     };
-    std::map<Index, Expected> expected_;
+    std::map<Index, ExpectedMessage> expected_;
     int exceptions_ = std::uncaught_exceptions();
 };
 
@@ -123,7 +123,7 @@ class Sender final : public End {
 
     /// The gradient of A of the last step, with both sides' parts: the mean where there are
     /// replicas.
-    [[nodiscard]] const Floats& subspace_gradient() { return backend_->held(Backend::Held::gradient); }
+    [[nodiscard]] const Floats& subspace_gradient() { return backend_->held(Backend::StatePart::gradient); }
     /// This replica's own gradient.
     [[nodiscard]] const Floats& own_subspace_gradient() {
         return replicas_ == nullptr ? subspace_gradient() : own_gradient_;
@@ -148,34 +148,34 @@ class Receiver final : public End {
     /// Lets a micro-batch of this step arrive while this side computes; forward takes it, with the
     /// same number of tokens. Call it in the order in which the other side sends.
     void expect(Index micro, Index tokens);
-    struct Arrived {
+    struct ReceivedActivations {
         Floats activations; ///< Xhat, N x D
         std::vector<Id> ids;
     };
-    [[nodiscard]] Arrived forward(Index micro, Index tokens);
-    struct ArrivedThere {
+    [[nodiscard]] ReceivedActivations forward(Index micro, Index tokens);
+    struct ReceivedActivationsThere {
         std::shared_ptr<const float> activations; ///< in the backend's memory, until it is released
         std::vector<Id> ids;
     };
-    [[nodiscard]] ArrivedThere forward_there(Index micro, Index tokens);
+    [[nodiscard]] ReceivedActivationsThere forward_there(Index micro, Index tokens);
     /// Sends back dZ for G = dL/dXhat of a received micro-batch.
     void backward(Index micro, std::span<const float> gradient);
     /// Sends this side's part of the gradient; the new A is waited for when it is needed.
     void end_step();
 
   private:
-    void settle() override;
-    struct Came {
+    void wait_idle() override;
+    struct ReceivedMessage {
         Rows rows;
         std::vector<Id> ids;
     };
     /// The bytes of a micro-batch's message.
     [[nodiscard]] std::size_t bytes_of(Index micro, Index tokens) const;
-    [[nodiscard]] Came arrived(Index micro, Index tokens);
+    [[nodiscard]] ReceivedMessage arrived(Index micro, Index tokens);
     /// Checks the ids and indices that the other side sent.
-    void check_arrived(Kept& kept);
+    void check_arrived(BatchState& kept);
 
-    std::unique_ptr<distributed::Incoming> awaited_; ///< the next A
+    std::unique_ptr<distributed::IncomingMessage> awaited_; ///< the next A
 };
 
 } // namespace truestep::distributed::mapl

@@ -33,7 +33,7 @@ class ConsumedGradients {
     /// caller gets.
     virtual void keep(AlignedFloats& gradient) = 0;
     /// The step was refused, or ended: S_t is the coming mask again, and the last one S_t.
-    virtual void take_back() = 0;
+    virtual void roll_back() = 0;
 };
 
 /// A step in parts (section 20). Nothing here changes the state.
@@ -136,7 +136,7 @@ class Backend {
     virtual void local_pass(const Scalars& scalars, const float* gradient) = 0;
     /// Announces what select() will need after the coming local pass, which may search for it on
     /// its way.
-    virtual void foresee(std::span<const MaskCode::Part> /*own*/) {}
+    virtual void hint_next_selection(std::span<const MaskCode::Part> /*own*/) {}
     /// At the bootstrap S_1 is made from c_1: the local pass has run with an empty mask, and this
     /// completes it.
     virtual void extract_payload() = 0;
@@ -171,7 +171,7 @@ class Backend {
 
     /// A step has failed, or its parts are given up: nothing that was started reads the gradient
     /// any more, so it belongs to the caller again.
-    virtual void settle() noexcept {}
+    virtual void wait_idle() noexcept {}
 
     // The communicator's buffers. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;

@@ -15,7 +15,9 @@ class ForwardingBackend : public Backend {
 
     Capabilities capabilities() override { return to_->capabilities(); }
     Refusal first_refused(const float* gradient) override { return to_->first_refused(gradient); }
-    void foresee(std::span<const MaskCode::Part> own) override { to_->foresee(own); }
+    void hint_next_selection(std::span<const MaskCode::Part> own) override {
+        to_->hint_next_selection(own);
+    }
     void local_pass(const Scalars& scalars, const float* gradient) override {
         to_->local_pass(scalars, gradient);
     }
@@ -33,7 +35,7 @@ class ForwardingBackend : public Backend {
     Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
         return to_->update(correction, scalars);
     }
-    void settle() noexcept override { to_->settle(); }
+    void wait_idle() noexcept override { to_->wait_idle(); }
 
     float* payload() override { return to_->payload(); }
     const void* sent() override { return to_->sent(); }

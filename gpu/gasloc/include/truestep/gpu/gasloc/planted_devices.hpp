@@ -7,11 +7,11 @@
 
 #include <truestep/distributed/peers.hpp>
 #include <truestep/gpu/gasloc/devices.hpp>
-#include <truestep/problem/mistake.hpp>
+#include <truestep/problem/known_bug.hpp>
 
-namespace truestep::gpu::gasloc::device_mistakes {
+namespace truestep::gpu::gasloc::device_known_bugs {
 
-enum class Mistake : int {
+enum class KnownBug : int {
     none = 0,
     gossip_in_place = 1,
     last_quad_left_out = 2,
@@ -21,7 +21,7 @@ enum class Mistake : int {
 };
 
 /// All bugs in the order of their numbers, from 1 on.
-[[nodiscard]] const std::vector<problem::Mistake>& descriptions();
+[[nodiscard]] const std::vector<problem::KnownBug>& descriptions();
 
 /// A worker's backend and peers.
 struct OnStream {
@@ -29,8 +29,10 @@ struct OnStream {
     std::unique_ptr<Backend> backend;
 };
 /// Builds gpu::make_block_peers() and make_block_backend() with a known bug, the same on all ranks.
-[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
+[[nodiscard]] OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks,
+                                 const gpu::HostStream& stream);
 /// The same on a device. Not available in builds without CUDA.
-[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
+[[nodiscard]] OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks,
+                                 const gpu::CudaStream& stream);
 
-} // namespace truestep::gpu::gasloc::device_mistakes
+} // namespace truestep::gpu::gasloc::device_known_bugs

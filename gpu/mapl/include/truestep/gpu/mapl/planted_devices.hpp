@@ -6,11 +6,11 @@
 #include <vector>
 
 #include <truestep/gpu/mapl/devices.hpp>
-#include <truestep/problem/mistake.hpp>
+#include <truestep/problem/known_bug.hpp>
 
-namespace truestep::gpu::mapl::device_mistakes {
+namespace truestep::gpu::mapl::device_known_bugs {
 
-enum class Mistake : int {
+enum class KnownBug : int {
     none = 0,
     barrier_missing = 1,
     last_quad_left_out = 2,
@@ -20,7 +20,7 @@ enum class Mistake : int {
 };
 
 /// All bugs in the order of their numbers, from 1 on.
-[[nodiscard]] const std::vector<problem::Mistake>& descriptions();
+[[nodiscard]] const std::vector<problem::KnownBug>& descriptions();
 
 /// An end's backend and peers.
 struct OnStream {
@@ -28,8 +28,10 @@ struct OnStream {
     std::unique_ptr<Backend> backend;
 };
 /// Builds make_block_peers() and make_block_backend() with a known bug, the same on all ranks.
-[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
+[[nodiscard]] OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks,
+                                 const gpu::HostStream& stream);
 /// The same on a device. Not available in builds without CUDA or cuBLAS.
-[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
+[[nodiscard]] OnStream on_stream(KnownBug known_bug, distributed::Peers& ranks,
+                                 const gpu::CudaStream& stream);
 
-} // namespace truestep::gpu::mapl::device_mistakes
+} // namespace truestep::gpu::mapl::device_known_bugs

@@ -9,7 +9,7 @@
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/gpu/cuda_stream.hpp>
 #include <truestep/gpu/scape/block_backend.hpp>
-#include <truestep/problem/mistake.hpp>
+#include <truestep/problem/known_bug.hpp>
 
 namespace truestep::gpu::scape::planted {
 
@@ -26,7 +26,7 @@ enum class Bug : int {
 };
 
 /// All bugs in the order of their numbers, from 1 on.
-[[nodiscard]] const std::vector<problem::Mistake>& bugs();
+[[nodiscard]] const std::vector<problem::KnownBug>& bugs();
 
 /// Builds make_block_backend() and make_block_communicator() with a known bug, the same on all
 /// ranks.

@@ -24,9 +24,9 @@ using distributed::gasloc::Halted; // these two are not those of <truestep/optim
 using problem::gasloc::Settings;
 
 /// One worker of an implementation under test: the class to implement.
-class Subject {
+class RankUnderTest {
   public:
-    virtual ~Subject() = default;
+    virtual ~RankUnderTest() = default;
     /// An inner step (section 13.2). A gradient that is not finite makes the round a skipped one.
     virtual bool step(std::span<const float> gradient, double learning_rate) = 0;
     /// Drift, gossip and momentum (section 13.3 to 13.5). Returns whether the round was a skipped one.
@@ -42,10 +42,10 @@ class Subject {
 
 /// An implementation of GASLoC whose workers are made one by one and talk through peers. The gate counts,
 /// holds back and delays their messages.
-struct Ranked {
-    using Start = std::function<std::unique_ptr<Subject>(const Settings&, std::span<const float> parameters,
-                                                         distributed::Peers&, int threads)>;
-    using Restart = std::function<std::unique_ptr<Subject>(
+struct ImplementationSpec {
+    using Start = std::function<std::unique_ptr<RankUnderTest>(
+        const Settings&, std::span<const float> parameters, distributed::Peers&, int threads)>;
+    using Restart = std::function<std::unique_ptr<RankUnderTest>(
         const Settings&, const std::filesystem::path& folder, distributed::Peers&, int threads)>;
 
     std::string name;
@@ -58,13 +58,13 @@ struct Ranked {
     Restart restart{};
     /// Properties that it does not support, and why: {{"refusal", "settings are checked elsewhere"}}. Such
     /// properties are skipped, never failed.
-    gate::LeftOut left_out{};
+    gate::Unsupported unsupported{};
 };
 
 /// The gate's system GASLoC with these implementations, over threads or MPI.
-[[nodiscard]] gate::System system_with(std::vector<Ranked> candidates);
+[[nodiscard]] gate::System system_with(std::vector<ImplementationSpec> candidates);
 
 /// The main function of your own gate (truestep/gate/gate_main.hpp) for implementations of GASLoC.
-[[nodiscard]] int gate_main(int count, char** values, std::vector<Ranked> candidates);
+[[nodiscard]] int gate_main(int count, char** values, std::vector<ImplementationSpec> candidates);
 
 } // namespace truestep::properties::gasloc

@@ -26,7 +26,7 @@ using problem::Index;
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
 
 /// A state that gradients may never reach from the start of a run. w is given elsewhere, and m is +0.
-struct Begun {
+struct InitialState {
     Index step = 0;                           ///< steps taken
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< of the next step, as bits
@@ -38,12 +38,12 @@ struct Setup {
     std::vector<problem::Range> ranges; ///< by rank: what it reduces and selects
     problem::DensitySchedule density = problem::DensitySchedule::constant(1.0);
     std::vector<float> parameters;
-    std::size_t variant = 0;                   ///< the way to split the work (Implementation::variants)
-    std::optional<Begun> begun = std::nullopt; ///< only if Ranked::takes_states
+    std::size_t variant = 0; ///< the way to split the work (Implementation::variants)
+    std::optional<InitialState> begun = std::nullopt; ///< only if ImplementationSpec::takes_states
 };
 
 /// A rank's report of its step, beside its state.
-struct Told {
+struct StepReport {
     Index step = 0;
     Index selected = 0; ///< coordinates of the mask that it used
     /// How many of those were in the mask before, too; 0 for AdamS. Not compared after a restore, since a
@@ -55,27 +55,27 @@ struct Told {
 };
 
 /// The visible state of a rank, in vectors of full length.
-struct View {
+struct ObservedState {
     Index step = 0; ///< steps taken
     std::vector<float> parameters;
     std::vector<float> moment;
     std::vector<float> residual;
     std::vector<std::uint8_t>
         mask; ///< of the last step, as section 9 stores it; the bits beyond d are its own
-    std::optional<Told> told = std::nullopt; ///< optional
+    std::optional<StepReport> told = std::nullopt; ///< optional
 
     /// The members for gate::Record.
     void fields(auto& visit) { visit(step, parameters, moment, residual, mask, told); }
 };
 
 /// One rank of an implementation under test. All ranks call the same functions in the same order.
-class Candidate {
+class RankUnderTest {
   public:
-    virtual ~Candidate() = default;
+    virtual ~RankUnderTest() = default;
     /// May throw distributed::scape::RefusedStep, distributed::scape::Halted, or any other error.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
     /// Takes a part of the gradient before step() takes the last one (section 20). The buffer is
-    /// overwritten after the call. Called only if Ranked::takes_parts.
+    /// overwritten after the call. Called only if ImplementationSpec::takes_parts.
     virtual void accumulate(std::span<const float> /*gradient*/) { throw takes_no_parts(); }
     /// Tells that the values of these tensors (by number) in the coming step()'s gradient are ready. The
     /// gradient has its full length; other values may be anything.
@@ -86,7 +86,7 @@ class Candidate {
     /// step, parameters are the initial ones, moment and residual are +0 in full length, and the mask may
     /// hold anything, since it is not compared. The same holds for the mask after a refused step, and for
     /// the first look after restore().
-    [[nodiscard]] virtual View view() = 0;
+    [[nodiscard]] virtual ObservedState view() = 0;
     /// The mask of the next step; waits for it.
     [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
     /// Section 7, on all ranks: saves into an empty folder, and restores from one that as many or other
@@ -96,8 +96,8 @@ class Candidate {
     virtual void save(const std::filesystem::path& folder) = 0;
     virtual void restore(const std::filesystem::path& folder) = 0;
 
-    /// Begins at a given state, before anything else. Called only if Ranked::takes_states.
-    virtual void begin_at(const Begun& /*state*/) {
+    /// Begins at a given state, before anything else. Called only if ImplementationSpec::takes_states.
+    virtual void begin_at(const InitialState& /*state*/) {
         throw std::logic_error("the candidate takes no states; leave Ranked::takes_states false");
     }
 
@@ -107,8 +107,8 @@ class Candidate {
     }
 };
 
-using MakeCandidate =
-    std::function<std::unique_ptr<Candidate>(const Setup& setup, distributed::Communicator& communicator)>;
+using MakeRank = std::function<std::unique_ptr<RankUnderTest>(const Setup& setup,
+                                                              distributed::Communicator& communicator)>;
 
 /// One rank fails in an action, and no rank begins another.
 struct Fault {
@@ -118,7 +118,7 @@ struct Fault {
 };
 
 /// Invalid buckets (section 20). The step must end with an error on all ranks, and is recorded as refused.
-struct Miscut {
+struct InvalidBuckets {
     int rank = -1; ///< the rank that gives them; -1: all do
     std::vector<std::vector<std::size_t>> buckets;
 };
@@ -138,7 +138,7 @@ struct Action {
     /// gradients, that value comes in one part.
     std::vector<Gradients> parts;
     std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
-    std::optional<Miscut> miscut;                  ///< step
+    std::optional<InvalidBuckets> miscut;          ///< step
     double learning_rate = 0.0;
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;
@@ -148,7 +148,7 @@ struct Action {
 };
 
 /// One rank that starts with a different setup.
-struct Odd {
+struct DissentingRank {
     int rank = 0;
     Setup setup;
 };
@@ -157,7 +157,7 @@ struct Odd {
 struct Scenario {
     Setup setup;
     std::vector<Action> actions;
-    std::optional<Odd> odd = std::nullopt; ///< only for ranks that compare what they were given
+    std::optional<DissentingRank> odd = std::nullopt; ///< only for ranks that compare what they were given
 };
 
 /// The outcome of an action on one rank.
@@ -177,14 +177,14 @@ struct Outcome {
     void fields(auto& visit) { visit(kind, text, rank, index, value, damaged, sent, exchanges); }
 };
 
-struct Snapshot {
-    std::vector<View> views;
+struct ActionRecording {
+    std::vector<ObservedState> views;
     std::vector<Outcome> outcomes;
 };
 
 /// The recording of a run, from all ranks.
-struct History {
-    std::vector<Snapshot> after;                   ///< by action
+struct RunRecording {
+    std::vector<ActionRecording> after;            ///< by action
     std::vector<std::vector<std::uint8_t>> coming; ///< at the end, one per rank
     std::string
         error; ///< empty, or why the run ended before its end: a crash of a rank, a hang, another error
@@ -194,11 +194,11 @@ struct History {
 
 /// The state that an implementation shows beside its parameters. What it does not show is empty in a
 /// history, and not compared.
-struct Shows {
+struct VisibleState {
     bool moment = true;
     bool residual = true;
     bool mask = true;
-    bool next_mask = true; ///< History::coming
+    bool next_mask = true; ///< RunRecording::coming
 
     [[nodiscard]] bool all() const { return moment && residual && mask && next_mask; }
 };
@@ -206,13 +206,13 @@ struct Shows {
 /// The limit for implementations that do not set one.
 constexpr Index usual_parameters = 200'000;
 
-using gate::Live;
+using gate::GradientSource;
 using gate::sum_of;
 
 /// Any implementation that can run a scenario.
 class Implementation : public gate::Implementation {
   public:
-    [[nodiscard]] virtual Shows shows() const { return {}; }
+    [[nodiscard]] virtual VisibleState shows() const { return {}; }
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
     /// The limit for standing cases: larger ones take it too long.
     [[nodiscard]] virtual Index most_parameters() const { return usual_parameters; }
@@ -220,10 +220,10 @@ class Implementation : public gate::Implementation {
     [[nodiscard]] virtual bool takes_parts() const { return false; }
     /// Whether scenarios may have an odd rank, or parameters that are not finite.
     [[nodiscard]] virtual bool compares_starts() const { return false; }
-    [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
+    [[nodiscard]] virtual RunRecording run(const Scenario& scenario) const = 0;
     /// Trains from the setup's parameters until `live` ends. Throws what a rank throws, and
     /// std::runtime_error if a step is refused or halts.
-    virtual void train(const Setup& setup, Live& live) const;
+    virtual void train(const Setup& setup, GradientSource& live) const;
 };
 
 } // namespace truestep::properties::scape

@@ -27,19 +27,19 @@ class Place {
     virtual ~Place() = default;
     [[nodiscard]] virtual distributed::Communicator& communicator() = 0;
     /// `counted` is that communicator with the gate's counters.
-    [[nodiscard]] virtual std::unique_ptr<Candidate> make(const Setup& setup,
-                                                          distributed::Communicator& counted) = 0;
+    [[nodiscard]] virtual std::unique_ptr<RankUnderTest> make(const Setup& setup,
+                                                              distributed::Communicator& counted) = 0;
 };
 using MakePlace =
     std::function<std::unique_ptr<Place>(const Setup& setup, distributed::Communicator& ranks)>;
 
 /// An implementation whose ranks are made one by one and talk through a communicator.
-struct Ranked {
+struct ImplementationSpec {
     std::string name;
     verify::LevelKind level = verify::LevelKind::exact;
     problem::Algorithm algorithm = problem::Algorithm::scape;
     std::vector<std::string> variants{"default"};
-    MakeCandidate make{};
+    MakeRank make{};
     MakePlace place{}; ///< in place of `make`
     /// Why it is unavailable here, or empty.
     std::string unavailable{};
@@ -49,7 +49,7 @@ struct Ranked {
     std::string runs_on{};
     /// Features that it lacks, and why: {{"restart", "no checkpoints yet"}}. It is skipped, never failed;
     /// without "restart" the state machine's scripts have no restarts.
-    gate::LeftOut left_out{};
+    gate::Unsupported unsupported{};
     /// The name of another implementation that differs from it by a detail only, such as the order of its
     /// sums.
     std::string like{};
@@ -72,7 +72,7 @@ struct Ranked {
     /// reference.
     Index most_parameters = usual_parameters;
 };
-[[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
+[[nodiscard]] std::shared_ptr<const Implementation> on_ranks(ImplementationSpec ranked,
                                                              std::shared_ptr<const Group> group);
 
 /// A program of any language, one process per rank (docs/program-protocol.md). Throws truestep::Error or

@@ -22,10 +22,10 @@
 namespace truestep::properties::scape {
 
 /// A recorded run: its scenario and what came of it.
-struct Ran {
+struct RecordedRun {
     Scenario scenario;
-    History history;
-    View start; ///< the state of every rank before the first step
+    RunRecording history;
+    ObservedState start; ///< the state of every rank before the first step
 };
 
 /// Thrown if a property does not hold.
@@ -56,11 +56,11 @@ class Trial {
     [[nodiscard]] Scenario steps(const Case& run, Index count) const;
 
     /// Runs the implementation. A run that did not complete is a violation of any property.
-    const History& operator()(Scenario scenario);
+    const RunRecording& operator()(Scenario scenario);
     /// The same, but steps may be refused or halted.
-    const History& tolerant(Scenario scenario);
+    const RunRecording& tolerant(Scenario scenario);
     /// The same, and the run need not complete.
-    const History& failing(Scenario scenario);
+    const RunRecording& failing(Scenario scenario);
 
     void classify(bool is, const std::string& kind) {
         if (is)
@@ -81,21 +81,22 @@ class Trial {
                    const std::vector<float>& expected, const std::vector<float>& actual);
     void same_mask(const std::string& result, Index step, int rank,
                    const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& actual);
-    void same_view(Index step, int rank, const View& expected, const View& actual, bool with_mask = true);
+    void same_view(Index step, int rank, const ObservedState& expected, const ObservedState& actual,
+                   bool with_mask = true);
     void count(const Counts& counts) { counts_.add(counts); }
 
     [[nodiscard]] const std::set<std::string>& kinds() const { return kinds_; }
     [[nodiscard]] const Counts& counts() const { return counts_; }
-    [[nodiscard]] const std::deque<Ran>& runs() const { return runs_; }
+    [[nodiscard]] const std::deque<RecordedRun>& runs() const { return runs_; }
 
   private:
-    void same_on_all_ranks(const History& ran);
+    void same_on_all_ranks(const RunRecording& ran);
     void compared(const verify::Comparison& comparison, verify::scape::Phase phase,
                   const std::string& result, Index step, int rank);
 
     Case run_;
     const Implementation& implementation_;
-    std::deque<Ran> runs_; ///< a deque, since references to its elements are kept
+    std::deque<RecordedRun> runs_; ///< a deque, since references to its elements are kept
     std::set<std::string> kinds_;
     Counts counts_;
     std::optional<std::size_t> action_;
@@ -127,11 +128,11 @@ struct Property {
 struct Counterexample {
     Case run;
     Violation violation;
-    std::deque<Ran> runs;
+    std::deque<RecordedRun> runs;
 };
 
 /// The gate's judgement of one case with one implementation.
-[[nodiscard]] gate::Judged judged(const Implementation& implementation, const Property& property,
-                                  const Case& run);
+[[nodiscard]] gate::CaseJudgement judged(const Implementation& implementation, const Property& property,
+                                         const Case& run);
 
 } // namespace truestep::properties::scape

@@ -13,7 +13,7 @@
 namespace truestep::properties::scape {
 
 /// distributed::scape::Scape over any backend.
-[[nodiscard]] std::unique_ptr<Candidate>
+[[nodiscard]] std::unique_ptr<RankUnderTest>
 truestep_candidate(const Setup& setup, std::unique_ptr<distributed::scape::Backend> backend,
                    distributed::scape::Reduction reduction, distributed::Communicator& communicator);
 
@@ -31,7 +31,7 @@ class StreamPlace final : public Place {
           make_backend_(std::move(make_backend)), reduction_(reduction) {}
 
     distributed::Communicator& communicator() override { return on_stream_ ? *on_stream_ : ranks_; }
-    std::unique_ptr<Candidate> make(const Setup& setup, distributed::Communicator& counted) override {
+    std::unique_ptr<RankUnderTest> make(const Setup& setup, distributed::Communicator& counted) override {
         return truestep_candidate(setup, make_backend_(setup, stream_), reduction_, counted);
     }
 
@@ -45,9 +45,9 @@ class StreamPlace final : public Place {
 
 /// The implementations of gpu/scape: the host's form, and the devices' with the reason where they cannot
 /// run here.
-[[nodiscard]] std::vector<Ranked> on_devices(const Group& group);
+[[nodiscard]] std::vector<ImplementationSpec> on_devices(const Group& group);
 /// One of them with a known bug of gpu/scape/planted, in the host's form or on a device. The caller sets
 /// its name.
-[[nodiscard]] Ranked with_device_bug(const Group& group, int number, bool on_device);
+[[nodiscard]] ImplementationSpec with_device_bug(const Group& group, int number, bool on_device);
 
 } // namespace truestep::properties::scape

@@ -12,9 +12,9 @@ namespace truestep::properties::scape {
 [[nodiscard]] gate::System system_of_properties();
 
 /// The system with the implementations in `candidates`, over threads or MPI.
-[[nodiscard]] gate::System system_with(std::vector<Ranked> candidates);
+[[nodiscard]] gate::System system_with(std::vector<ImplementationSpec> candidates);
 
 /// The main function of your own gate (truestep/gate/gate_main.hpp) for implementations of SCAPE or AdamS.
-[[nodiscard]] int gate_main(int count, char** values, std::vector<Ranked> candidates);
+[[nodiscard]] int gate_main(int count, char** values, std::vector<ImplementationSpec> candidates);
 
 } // namespace truestep::properties::scape

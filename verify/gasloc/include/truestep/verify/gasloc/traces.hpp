@@ -83,10 +83,10 @@ inline constexpr verify::Words words{"round", "worker"};
 
 /// Tries each known bug on the round at which a trace first differs, and on the rounds after it,
 /// from the recorded state before each. Returns the bug that makes the recorded values, or "".
-[[nodiscard]] std::string known_mistake(const verify::TraceVerdict& verdict);
+[[nodiscard]] std::string known_bug(const verify::TraceVerdict& verdict);
 
 /// Runs the reference on synthetic gradients and writes the trace.
-void record(const verify::MadeUpRun& run);
+void record(const verify::SyntheticRun& run);
 
 /// Everything about these traces that the tool needs.
 [[nodiscard]] verify::Traces traces();

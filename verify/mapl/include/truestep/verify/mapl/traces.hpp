@@ -61,7 +61,7 @@ void write(const std::filesystem::path& path, const Recording& recording, const 
                                                 const verify::VerifyOptions& options);
 
 /// Runs the reference on synthetic activations and gradients and writes the trace.
-void record(const verify::MadeUpRun& run);
+void record(const verify::SyntheticRun& run);
 
 /// Everything about these traces that the tool needs.
 [[nodiscard]] verify::Traces traces();

@@ -12,8 +12,8 @@
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/problem.hpp>
-#include <truestep/verify/made_up.hpp>
 #include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/synthetic_run.hpp>
 
 namespace truestep::verify::scape {
 

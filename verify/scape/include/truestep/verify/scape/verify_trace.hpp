@@ -17,7 +17,7 @@ namespace truestep::verify::scape {
 /// Tries each known bug on the step at which a trace of SCAPE or AdamS first differs, and on the
 /// steps after it, from the recorded state before each. Returns the bug that makes the recorded
 /// values, or "".
-[[nodiscard]] std::string known_mistake(const TraceVerdict& verdict);
+[[nodiscard]] std::string known_bug(const TraceVerdict& verdict);
 
 /// The norm of a step's mean gradient before clipping, which the reference computes from the
 /// recorded state before the step and its mask. The trace has to hold that state.

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <truestep/problem/mistake.hpp>
+#include <truestep/problem/known_bug.hpp>
 
 namespace truestep::properties::scape::planted {
 
@@ -154,7 +154,7 @@ constexpr int first_of_device_payloads = 142; ///< and those of payloads there
 [[nodiscard]] bool is_of_devices(int number);
 
 /// Its name is section 10's, if it is there.
-using Description = problem::Mistake;
+using Description = problem::KnownBug;
 
 /// All bugs in the order of their numbers: those of section 10; those of device code, in the host's form
 /// and on a device; those that shipped elsewhere; those of the second edition; those of damaged checkpoints

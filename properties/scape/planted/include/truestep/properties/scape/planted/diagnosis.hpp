@@ -17,6 +17,7 @@ namespace truestep::properties::scape::planted {
 /// some segments are run (the last line tells). How much is tried depends on the sizes only
 /// (gate::too_large_to_try), never on time.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
-                                                 const gate::Parted& parted, gate::Gradients gradients);
+                                                 const gate::FirstDifference& parted,
+                                                 gate::Gradients gradients);
 
 } // namespace truestep::properties::scape::planted

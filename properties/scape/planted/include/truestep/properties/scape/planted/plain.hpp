@@ -28,7 +28,7 @@ struct Start {
 /// One rank of SCAPE as a colleague would write it from the specification: element by element, on full
 /// vectors; only messages are packed. With Bug::none it is EXACT. Throws truestep::Error if the setup asks
 /// for a rule that only old traces have (k_rounding, decay_order). The communicator has to outlive it.
-[[nodiscard]] std::unique_ptr<properties::scape::Candidate>
+[[nodiscard]] std::unique_ptr<properties::scape::RankUnderTest>
 make_plain(const properties::scape::Setup& setup, distributed::Communicator& communicator, Bug bug,
            const Start& start = {});
 

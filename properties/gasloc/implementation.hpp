@@ -1,0 +1,125 @@
+// GASLoC's implementations as the gate runs them, and what it records of each worker.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/properties/gasloc/gate.hpp>
+
+#include "scenario.hpp"
+
+namespace truestep::properties::gasloc {
+
+/// The recording of one worker in one round.
+struct RoundRecording {
+    State state; ///< after the round; the one after a restart is in `begun`
+    bool skipped = false;
+    std::map<int, std::uint64_t> sent; ///< parameters, by receiving worker
+
+    void fields(auto& visit) { visit(state, skipped, sent); }
+};
+
+/// The recording of one worker over a whole run.
+struct RankRecording {
+    std::map<Index, RoundRecording> rounds; ///< the rounds that it completed
+    State begun;                            ///< the state after a restart
+    bool restarted = false;
+    Index halted = 0;         ///< the round in which it halted as its model was not finite; 0: it did not
+    Index left_alone = 0;     ///< the round in which a neighbour did not come; 0: all came
+    std::string reason;       ///< its message then
+    std::string refused;      ///< why it did not begin
+    std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
+
+    void fields(auto& visit) {
+        visit(rounds, begun, restarted, halted, left_alone, reason, refused, others);
+    }
+};
+
+/// How the workers of an implementation are made. Both functions are called on all ranks, and throw
+/// truestep::Error where ranks or settings do not fit. `threads` is the case's, for workers that can share
+/// work out.
+struct RankFactory {
+    ImplementationSpec::Start start;
+    ImplementationSpec::Restart restart; ///< from the last checkpoint in a folder, of any number of workers
+    /// Takes a worker's inner steps with their gradients. Known bugs outside the worker are planted here.
+    std::function<void(RankUnderTest&, const Scenario&, int worker, Index round)> train;
+    /// The rank's own peers, for ranks whose messages do not go through the group. The gate counts around
+    /// them.
+    std::shared_ptr<distributed::Peers> peers{};
+};
+
+/// Where an implementation can run, and on what.
+struct Placement {
+    verify::LevelKind level = verify::LevelKind::exact; ///< what it claims
+    gate::Unsupported unsupported{};
+    std::string unavailable{}; ///< why it cannot be run here, or empty
+    std::string runs_on{};     ///< devices and libraries
+    int most_workers = std::numeric_limits<int>::max();
+};
+
+/// Which parts of a worker's state are visible, beside theta.
+struct VisibleState {
+    bool before = true;
+    bool first_moment = true;
+    bool second_moment = true;
+
+    [[nodiscard]] bool all() const { return before && first_moment && second_moment; }
+};
+
+/// Any implementation of GASLoC that properties can judge.
+class Implementation : public gate::Implementation {
+  public:
+    /// The recording of each worker, the same everywhere. Throws where a run ended in a way that is not
+    /// allowed.
+    [[nodiscard]] virtual std::vector<RankRecording> run(const Scenario& scenario) const = 0;
+    /// Whether all workers are threads of this process.
+    [[nodiscard]] virtual bool in_process() const = 0;
+    [[nodiscard]] virtual VisibleState visible() const { return {}; }
+};
+
+/// An implementation in C++ whose workers talk through peers.
+class Workers final : public Implementation {
+  public:
+    Workers(std::string name, RankFactory subjects, std::shared_ptr<const gate::Group> group,
+            Placement seat = {});
+    /// For ranks with places of their own, such as a device each: `subjects` is called on each rank's
+    /// thread, before the rank's workers are made.
+    Workers(std::string name, std::function<RankFactory(distributed::Peers&)> subjects,
+            std::shared_ptr<const gate::Group> group, Placement seat);
+
+    std::string name() const override { return name_; }
+    std::string communicator() const override { return group_->name(); }
+    verify::LevelKind level() const override { return seat_.level; }
+    gate::Unsupported unsupported() const override { return seat_.unsupported; }
+    bool takes(int workers) const override {
+        return group_->takes(workers) && workers <= seat_.most_workers;
+    }
+    std::string unavailable() const override { return seat_.unavailable; }
+    std::string runs_on() const override { return seat_.runs_on; }
+    bool any(bool here) const override { return group_->any(here); }
+
+    [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;
+    [[nodiscard]] bool in_process() const override { return group_->name() == "in_process"; }
+
+  private:
+    void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,
+              distributed::Peers& peers, RankRecording& life) const;
+
+    std::string name_;
+    std::function<RankFactory(distributed::Peers&)> subjects_;
+    std::shared_ptr<const gate::Group> group_;
+    Placement seat_;
+    mutable Index runs_ = 0; ///< numbers the folders, one for each run
+};
+
+/// Trains without any known bug.
+void train(RankUnderTest& subject, const Scenario& scenario, int worker, Index round);
+
+} // namespace truestep::properties::gasloc

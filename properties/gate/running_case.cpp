@@ -1,0 +1,147 @@
+#include "running_case.hpp"
+
+#include <cerrno> // program_invocation_short_name
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <truestep/gate/processes.hpp>
+#include <truestep/gate/terminal.hpp>
+
+#include "interruption.hpp"
+#include "program_process.hpp"
+#include "scratch.hpp"
+
+// What processes are doing, and what they print if they are ended.
+
+namespace truestep::gate {
+
+std::array<RunningCase, most_processes + 1>& all_running() {
+    static auto* const all = [] {
+        void* const memory = mmap(nullptr, sizeof(std::array<RunningCase, most_processes + 1>),
+                                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            throw std::bad_alloc();
+        return new (memory) std::array<RunningCase, most_processes + 1>();
+    }();
+    return *all;
+}
+
+RunningCase*& mine() {
+    static RunningCase* own = all_running().data();
+    return own;
+}
+
+void begin(RunningCase& running) {
+    running.command[0] = '\0';
+    running.line[0] = '\0';
+    running.since = now_in_milliseconds();
+}
+
+namespace {
+
+/// Ends the children, which would write on into a folder that is being removed.
+void kill_children() {
+    for (RunningCase& running : all_running())
+        if (const pid_t child = running.process.load(); child > 0) {
+            kill(child, SIGKILL);
+            while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+            }
+        }
+}
+
+void say(const char* text) {
+    if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
+        return;
+}
+
+void say_what_was_running(const char* what) {
+    Progress::clear();
+    say("\n");
+    say(program_invocation_short_name);
+    say(what);
+    const char* before = " while running\n";
+    for (const RunningCase& running : all_running())
+        if (running.command[0] != '\0') {
+            say(before);
+            say("$ ");
+            say(running.command.data());
+            before = "\n";
+        }
+    say("\n");
+}
+
+void say_of_first(int /*signal*/) {
+    say_what_was_running(": interrupted");
+    say("results follow when the running case ends; a second signal ends at once\n");
+}
+
+/// Ends the process by the signal, after cleaning up.
+void end_by(int signal) {
+    kill_programs();
+    kill_children();
+    clear_scratch_at_once();
+    std::signal(signal, SIG_DFL);
+    static_cast<void>(std::raise(signal));
+}
+
+void tell(int signal) {
+    say_what_was_running(signal == SIGINT || signal == SIGTERM || signal == SIGHUP
+                             ? ": interrupted"
+                             : ": the implementation crashed");
+    end_by(signal);
+}
+
+constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGHUP};
+
+} // namespace
+
+void forget_signals() {
+    for (const int signal : told_signals)
+        std::signal(signal, SIG_DFL);
+}
+
+void now_running(const std::string& command, const std::string& line) {
+    RunningCase& running = *mine();
+    std::snprintf(running.command.data(), running.command.size(), "%s", command.c_str());
+    std::snprintf(running.line.data(), running.line.size(), "%s", line.c_str());
+    running.since = now_in_milliseconds();
+}
+
+std::string what_is_running() {
+    const RunningCase& running = *mine();
+    return running.command[0] == '\0' ? std::string()
+                                      : std::string(", while running: ") + running.command.data();
+}
+
+void tell_of_crashes() {
+    static_cast<void>(mine()); // made now, not by a signal handler
+    for (const int signal : told_signals)
+        if (std::signal(signal, SIG_IGN) != SIG_IGN) // nohup ignores it, and so it stays
+            std::signal(signal, tell);
+}
+
+void tell_what_was_done() {
+    note_interruptions(say_of_first);
+}
+
+void end_if_interrupted() {
+    work_has_ended();
+    if (const int signal = interruption(); signal != 0) {
+        std::fflush(nullptr);
+        end_by(signal);
+    }
+}
+
+void no_more_to_tell() {
+    mine()->command[0] = '\0';
+    forget_signals();
+}
+
+} // namespace truestep::gate

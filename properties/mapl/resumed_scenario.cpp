@@ -1,0 +1,54 @@
+// Resumes a run from its recorded state.
+#include "resumed_scenario.hpp"
+
+#include <utility>
+
+namespace truestep::properties::mapl {
+
+namespace {
+
+/// Another stage with its steps shifted.
+class ShiftedStage final : public Stage {
+  public:
+    ShiftedStage(std::unique_ptr<Stage> inner, Index by) : inner_(std::move(inner)), by_(by) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        return inner_->forward(step + by_, micro, arrived);
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step + by_, micro, gradient);
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    Index by_;
+};
+
+} // namespace
+
+Scenario resumed_before(const Trial& trial, Index step) {
+    Scenario other = trial.scenario;
+    other.run.steps = trial.run.steps - step;
+    other.run.restart = 0;
+    other.overflows = trial.scenario.overflows - step;
+    other.state = [&trial, step](Index boundary, Side side) {
+        EndState state = trial.scenario.state(boundary, side);
+        const bool sends = side == Side::sender;
+        const RankRecording& seen = trial.seen[static_cast<std::size_t>(sends ? boundary : boundary + 1)];
+        state.steps = step;
+        state.micro_batches = step * trial.run.micro;
+        state.a = seen.at(key(step, sends ? "s.A" : "r.A"));
+        state.anchor = seen.at(key(step, sends ? "s.E" : "r.E"));
+        if (sends)
+            state.m = seen.at(key(step, "s.m"));
+        return state;
+    };
+    other.ids = [inner = trial.scenario.ids, step](Index later, Index micro) {
+        return inner(step + later, micro);
+    };
+    other.stage = [inner = trial.scenario.stage, step](int stage) {
+        return std::make_unique<ShiftedStage>(inner(stage), step);
+    };
+    return other;
+}
+
+} // namespace truestep::properties::mapl
