@@ -20,7 +20,7 @@ loader.exec_module(converge)
 
 def rows_of_the_page(system="scape"):
     """Rows as the command would have written them."""
-    rows = [{"number": 0, "name": "no mistake", "setting": "", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
+    rows = [{"number": 0, "name": "no known bug", "setting": "", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
     for name, verdict in converge.verdicts_in(converge.section(converge.TABLE.read_text(), system)[1]).items():
         beside = name.startswith("–")
         same = verdict in ("SAME, in every bit", "not triggered")
@@ -60,7 +60,7 @@ class Converge(unittest.TestCase):
     def test_the_clean_one_is_the_same(self):
         rows = rows_of_the_page()
         rows[0].update(verdict="WORSE", same_bits=False)
-        self.assertIn("no mistake: WORSE", self.status(rows)[1])
+        self.assertIn("no known bug: WORSE", self.status(rows)[1])
         self.assertEqual(self.status(rows)[0], 1)
         # The same verdict with another state: an untriggered bug proves nothing either.
         rows[0].update(verdict="SAME", same_bits=True, same_states=False)

@@ -51,7 +51,7 @@ class PlantedTable {
   private:
     /// The clean implementation first.
     [[nodiscard]] std::vector<TrainedImplementation> candidates(const Learning::Setting& setting) const {
-        std::vector<TrainedImplementation> all{{0, "no mistake", system_.planted(0, group_)}};
+        std::vector<TrainedImplementation> all{{0, "no known bug", system_.planted(0, group_)}};
         if (asked_.numbers.empty() && setting.name.empty())
             for (const Learning::BugOutsideStep& one : learning_.beside(group_))
                 all.push_back({-1, one.words, one.implementation});

@@ -11,7 +11,7 @@ namespace truestep::simulator {
 
 namespace {
 
-constexpr const char* variable = "TRUESTEP_SIMULATED_MISTAKE";
+constexpr const char* variable = "TRUESTEP_SIMULATED_BUG";
 
 /// The variable's parts between bars; read once.
 const std::vector<std::string>& asked() {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Known bugs that the variable TRUESTEP_SIMULATED_MISTAKE makes, to see whether tests notice them.
+// Known bugs that the variable TRUESTEP_SIMULATED_BUG makes, to see whether tests notice them.
 
 #include <string>
 #include <string_view>

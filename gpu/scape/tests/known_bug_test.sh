@@ -15,7 +15,7 @@ way=streams run=SmallRunEqualsTheHost
 [[ $name != *buckets* ]] || run=SmallRunInBucketsEqualsTheHost
 [[ $name != *alone* ]] || run=SmallRunAloneEqualsTheHost
 [ "$name" != graph_not_updated ] || way=graphs
-said=$(TRUESTEP_SIMULATED_MISTAKE=${edit:-} "$test" --gtest_filter="Ways/Cuda.$run/$way" 2>&1)
+said=$(TRUESTEP_SIMULATED_BUG=${edit:-} "$test" --gtest_filter="Ways/Cuda.$run/$way" 2>&1)
 status=$?
 if [ -z "$name" ]; then
     [ "$status" = 0 ] && grep -q 'PASSED.*1 test' <<< "$said"

@@ -159,7 +159,7 @@ class GaslocMistakesTest : public testing::Test {
     }
 
     /// Tests run in parallel.
-    std::filesystem::path path_ = testing::TempDir() + "gasloc_mistakes_" +
+    std::filesystem::path path_ = testing::TempDir() + "gasloc_known_bugs_" +
                                   testing::UnitTest::GetInstance()->current_test_info()->name() +
                                   ".safetensors";
 };

@@ -137,7 +137,7 @@ TEST_F(Bf16LevelTest, EachMistakeInCodeOfBf16Fails) {
         settings.beta2 = beta2;
         Habits habits;
         record_stranger(path_, run_of(settings), habits);
-        ASSERT_EQ(at_bf16(path_).status, Status::passed) << where << ": it has to be the mistake";
+        ASSERT_EQ(at_bf16(path_).status, Status::passed) << where << ": it has to be the known bug";
         habits.known_bug = known_bug;
         record_stranger(path_, run_of(settings), habits);
         const TraceVerdict verdict = at_bf16(path_);

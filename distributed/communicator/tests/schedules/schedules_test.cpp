@@ -49,7 +49,7 @@ struct KnownBug {
 };
 
 std::ostream& operator<<(std::ostream& out, const KnownBug& known_bug) {
-    return out << "mistake " << known_bug.number << " in " << known_bug.scenario;
+    return out << "known bug " << known_bug.number << " in " << known_bug.scenario;
 }
 
 class Planted : public ::testing::TestWithParam<KnownBug> {};
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                       KnownBug{18, "peers_stay", overslept}, KnownBug{19, "peer_leaves", overslept},
                       KnownBug{20, "used_again", gone}, KnownBug{21, "used_again", race},
                       KnownBug{22, "peer_leaves", "memory is"}, KnownBug{23, "never_taken", for_ever}),
-    [](const auto& tested) { return "Mistake" + std::to_string(tested.param.number); });
+    [](const auto& tested) { return "KnownBug" + std::to_string(tested.param.number); });
 
 } // namespace
 } // namespace truestep::distributed::model

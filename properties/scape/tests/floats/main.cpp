@@ -23,7 +23,7 @@ constexpr const char* usage =
     "one:     passes as functions of one variable, variant against variant and against MPFR\n"
     "several: passes over all exponents of two inputs, drawn ones of all, and special values\n"
     "order:   the comparator's distance in ULP, REL's exact numbers, bf16 of the peers, scalars of a step\n"
-    "planted: mistakes, which all this must see\n"
+    "planted: known bugs, which all this must see\n"
     "bounds:  honest reformulations beside the bounds of level REL, and how tight those are\n"
     "--all:   every float in place of a sample, and 10^9 draws of bounds\n"
     "--only:  functions whose name begins so, of one and several\n";
