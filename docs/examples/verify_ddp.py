@@ -8,7 +8,7 @@ ddp.register_comm_hook(None, recorder.comm_hook())  # sees each rank's own gradi
 for step in range(5):
     optimizer.zero_grad()
     ddp(torch.randn(32, 64) + dist.get_rank()).square().mean().backward()
-    for state in optimizer.state.values(): state["exp_avg_sq"] = state["exp_avg"].square()  # AdamS: no second moment is kept
+    for state in optimizer.state.values(): state["exp_avg_sq"] = state["exp_avg"].square()  # AdamS: v starts from m squared
     optimizer.step()
 recorder.write("run.safetensors")
 if dist.get_rank() == 0: print(truestep.verify("run.safetensors", level="rel"))
