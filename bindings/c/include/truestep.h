@@ -8,15 +8,14 @@
  * changed unless the status says otherwise, and truestep_last_error() has one line that says what, where
  * and what to do. No C++ exception comes out of here.
  *
- * What ..._create gives belongs to the caller and goes by ..._destroy, which takes NULL. A handle is used
- * by one thread at a time; different handles by different threads.
+ * The caller owns what a ..._create function returns and frees it with ..._destroy, which also accepts NULL.
+ * One thread at a time may use a handle; different threads may use different handles.
  *
- * Pointers that are given are read during the call alone; those that are handed out live as long as is said
- * there.
+ * A pointer argument is read only during the call. A returned pointer lives as long as its function says.
  *
- * Functions are added, never changed; TRUESTEP_ABI_VERSION counts what could not be avoided, and
- * TRUESTEP_ABI_MINOR_VERSION what was added since. Structs that may grow begin with their own size, which
- * the caller sets. */
+ * Functions are added, never changed. TRUESTEP_ABI_VERSION counts unavoidable changes, and
+ * TRUESTEP_ABI_MINOR_VERSION what was added since the last one. Structs that may grow begin with their own
+ * size, which the caller sets. */
 #ifndef TRUESTEP_H
 #define TRUESTEP_H
 
