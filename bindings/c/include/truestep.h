@@ -8,8 +8,8 @@
  * changed unless the status says otherwise, and truestep_last_error() has one line that says what, where
  * and what to do. No C++ exception comes out of here.
  *
- * The caller owns what a ..._create function returns and frees it with ..._destroy, which also accepts NULL.
- * One thread at a time may use a handle; different threads may use different handles.
+ * The caller owns what a ..._create function returns and frees it with ..._destroy, which also accepts
+ * NULL. One thread at a time may use a handle; different threads may use different handles.
  *
  * A pointer argument is read only during the call. A returned pointer lives as long as its function says.
  *
