@@ -1,7 +1,7 @@
 include(GoogleTest)
 
-# Where libtruestep alone is built, for Python's package say, nothing that needs a test's libraries is: the rest of the file that says
-# this is not read.
+# Leaves the file that calls this where libtruestep alone is built, as for Python's package: the rest of the file needs libraries that only
+# tests have.
 macro(truestep_tests_from_here)
   if(TRUESTEP_LIBRARY_ONLY)
     return()
@@ -9,8 +9,8 @@ macro(truestep_tests_from_here)
 endmacro()
 
 # truestep_add_tests(NAME name LABEL quick|full SOURCES files LIBRARIES targets [APART files] [DEFINITIONS ...])
-# One test program; each of its cases is a ctest of that label. Files APART mean something else by a name than those beside them, and are
-# never compiled in one piece with them.
+# Adds a test program, each of whose cases is a ctest of that label. Files under APART use names that clash with those of the other files, so
+# they are not compiled in one piece with them.
 function(truestep_add_tests)
   cmake_parse_arguments(TEST "" "NAME;LABEL" "SOURCES;APART;LIBRARIES;DEFINITIONS" ${ARGN})
   add_executable(${TEST_NAME} ${TEST_SOURCES} ${TEST_APART})
@@ -23,9 +23,8 @@ function(truestep_add_tests)
     PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 600)
 endfunction()
 
-# truestep_add_quick_target(folders): a target `quick`, which is all programs but those that stand in these folders or are tests of another label,
-# and what they need. What stands in the folders has tests of label full alone: those of label quick find what they run where quick alone was
-# built, as `ci/test quick` does.
+# truestep_add_quick_target(folders): adds a target `quick`. It builds all programs except those in the given folders and tests of other labels.
+# The folders may have tests of label full only: `ci/test quick` builds this target alone, and its tests must find what they run.
 function(truestep_add_quick_target)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
   set(folders ${PROJECT_SOURCE_DIR})
