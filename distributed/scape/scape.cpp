@@ -94,7 +94,7 @@ void Scape::step(double learning_rate) {
     expect_parts();
     const auto d = static_cast<std::size_t>(problem_.layout.size());
     check_step(problem_.layout, halted_, d, learning_rate);
-    if (parts_ == 0 || buckets_->any()) // perhaps on this rank alone
+    if (parts_ == 0 || buckets_->any()) // the others may wait, so they have to hear of it
         refuse_step(parts_ == 0 ? "a step without a gradient, and nothing has been accumulated; give one"
                                 : "a step without a gradient, after buckets of one; give it");
     take(can_.parts->accumulated(), learning_rate);
@@ -151,9 +151,9 @@ void Scape::agree(const float* gradient) {
         Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
         if (payload_is(problem::Payload::bf16))
-            join_mask(); // also if it refuses: late exchanges need one order of waits on all ranks
-        // For section 21. Before the first step e is 0, and no accepted gradient makes c large
-        // enough.
+            join_mask(); // a rank that refuses waits, too: all ranks join exchanges in one order
+        // Payload rounding (section 21) refuses a c that bf16 cannot hold. In the first step e is 0,
+        // and no accepted gradient makes c that large.
         if (payload_is(problem::Payload::bf16) && refusal.index == d && steps_ > 0 &&
             buckets_->missing().empty()) {
             const auto of_payload =
@@ -216,7 +216,7 @@ void Scape::attempt(const float* gradient, double learning_rate) {
         advance_mask();
         plan_mask(density_.at(steps_ + 2));
         backend_->hint_next_selection(rooms_->coming.own());
-        // 2. Local; with 4's packing and 6's residual, in one pass.
+        // 2. Local. The same pass packs the payload of 4 and writes the residual of 6.
         backend_->local_pass(scalars, gradient);
     }
     finish(scalars);
@@ -263,8 +263,8 @@ void Scape::scale_payload(int exponent) {
     can_.rounding->scale_payload(exponent);
 }
 
-/// Section 21. The scale of e5m2 was agreed on with the gradient, from the payloads of the step
-/// before; the first step uses its own.
+/// Section 21. The ranks agreed on the scale of e5m2 with the gradient, from the payloads of the step
+/// before. The first step has none before it, so the ranks agree on one from its own payloads.
 void Scape::round_payload(Index t) {
     if (payload_is(problem::Payload::fp32))
         return;

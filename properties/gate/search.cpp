@@ -124,7 +124,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
     }
     result.counts.add(of_others.counts);
 
-    // Always goes to the first smaller case that fails, too.
+    // Shrinks: continues from the first smaller case that also fails, until none does.
     SearchResult of_shrinking;
     int evaluations = 0;
     const auto begin_of_shrinking = Clock::now();
@@ -168,8 +168,9 @@ double chance_of_at_most(int count, int cases, double share) {
     return sum;
 }
 
-/// Whether there are fewer than demanded, and that not by chance: a kind drawn just as often as demanded
-/// would be so rare once in a hundred runs, and it is drawn more often.
+/// Whether a kind is rarer than demanded, and too rare for chance. A kind that is drawn only as often as
+/// demanded would be this rare in less than one of a hundred runs, and kinds are drawn more often than
+/// that.
 bool improbably_few(int count, int cases, int percent) {
     constexpr double whim = 0.01;
     return count * 100 < percent * cases &&

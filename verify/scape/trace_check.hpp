@@ -71,7 +71,7 @@ class TraceCheck {
         if (problem_.algorithm == problem::Algorithm::scape)
             state.S = trace.initial_mask();
         run_.restore(std::move(state));
-        next_was_recorded_ = true; // as certain as one that a step has left
+        next_was_recorded_ = true; // the recorded initial mask counts like a recorded next_mask
     }
 
     /// Checks the next step. After one that halts there is no other.
@@ -146,9 +146,9 @@ class TraceCheck {
         const auto before = run_.state();
         StepResults<T> results = run_.step(gradients, rates, norm);
 
-        // The mask in use decides the rest. If the trace used another, the difference is reported
-        // once, and the step is taken again with the trace's mask, so that later comparisons stay
-        // meaningful.
+        // All other results depend on the mask in use. If the trace used another mask, the difference
+        // is reported once. The step is then taken again with the trace's mask, so that the other
+        // comparisons of this step mean something.
         const auto used = trace_.mask(Result::mask, step_);
         const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
         const bool in_every_bit = before.step > 0 && next_was_recorded_;
@@ -202,7 +202,7 @@ class TraceCheck {
             [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
         count_updates(before.w, results, found);
         if (!trace_.whole() && from_ == ReferenceStart::start && !(of_used.ok() && of_next.ok()))
-            throw NotByPieces(); // whether to adopt a mask depends on the whole of it
+            throw NotByPieces(); // one wrong piece of a mask decides for all pieces whether to adopt it
         follow(next, of_next.ok());
         local_before_ = std::move(results.local);
     }

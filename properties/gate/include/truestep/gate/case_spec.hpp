@@ -18,8 +18,8 @@
 
 namespace truestep::gate {
 
-/// The value that a case gets of those that a user gave. It is determined by the drawn value and the seed;
-/// shrinking to the usual value leads to the first.
+/// Chooses one of the values that a user gave for a setting, by the value that was drawn and the seed. The
+/// usual value, to which cases shrink, chooses the first.
 [[nodiscard]] const std::string& given_value(const std::vector<std::string>& values,
                                              const std::string& drawn, const std::string& usual,
                                              const std::string& seed);

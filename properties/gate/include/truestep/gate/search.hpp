@@ -31,7 +31,7 @@ struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
     Overrides overrides{};
-    bool workers_by_default = false; ///< the pins are all available numbers; none was given
+    bool workers_by_default = false; ///< the numbers of ranks are all available ones; none was given
     Unsupported unsupported{};
     /// Tried after the drawn cases, since a failing drawn case can be made smaller.
     std::vector<Line> also{};
