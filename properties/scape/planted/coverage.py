@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which property catches which planted bug, as the table in coverage.md.
+"""Which property catches which known bug, as the table in coverage.md.
 
 Usage: coverage.py RESULTS.json > coverage.md
 where RESULTS.json is what `truestep planted --all --cases 30 --clean-cases 0 --json RESULTS.json` wrote.
@@ -23,17 +23,17 @@ def main():
         properties += [name for name in caught if name not in properties]
     properties.sort()
 
-    print("# Which property catches which planted bug\n")
+    print("# Which property catches which known bug\n")
     print("Made by `coverage.py` from `truestep planted --all --cases 30 --clean-cases 0 --json`, and held against that by")
     print("`ci/nightly planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
-    print("covered by those named beside it. Left out: 56 and 81, of which timing decides who sees them.\n")
+    print("covered by those named beside it. 56 and 81 are left out: timing decides which property catches them.\n")
     print("## By bug\n")
     print("| bug | name | caught by |")
     print("|--:|---|---|")
     for number, caught in by_bug.items():
-        print(f"| {number} | {names[number]} | {', '.join(sorted(caught)) or '**nobody**'} |")
+        print(f"| {number} | {names[number]} | {', '.join(sorted(caught)) or '**none in 30 cases**'} |")
     print("\n## By property: what its removal would cost\n")
-    print("| property | catches | of those caught by nobody else | the least covered of the others, and who covers it |")
+    print("| property | catches | of those that no other property catches | the least covered of the others, and who covers it |")
     print("|---|--:|---|---|")
     for name in properties:
         caught = [number for number, by in by_bug.items() if name in by]
