@@ -1,3 +1,4 @@
+// Makes the data of the kernel benchmark, and the plain loops that its times are compared with.
 #include "kernel_data.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Prints bench_peers' rows as a table and JSON, and reports rows with wrong bits or byte counts.
 #include "peers_report.hpp"
 
 #include <algorithm>

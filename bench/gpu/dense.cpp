@@ -1,3 +1,4 @@
+// Compares a device's dense steps of AdamW and AdamS with the host's, bit for bit.
 #include "gpu/dense.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Prints what bench_gpu measured as a table and JSON, and judges each goal by it.
 #include "gpu/figures.hpp"
 
 #include <algorithm>

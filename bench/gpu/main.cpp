@@ -1,3 +1,4 @@
+// Runs bench_gpu: measures on the device or skips, prints the report, sets the exit status.
 #include <cstdio>
 #include <exception>
 #include <fstream>

@@ -1,3 +1,4 @@
+// Times SCAPE's phases, whole steps, dense steps and launches on a CUDA device against a copy.
 #include "gpu/measure.hpp"
 
 #include <algorithm>

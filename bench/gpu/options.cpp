@@ -1,3 +1,4 @@
+// Parses the command line of bench_gpu.
 #include "gpu/options.hpp"
 
 #include <CLI/CLI.hpp>

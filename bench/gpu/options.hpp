@@ -1,3 +1,4 @@
+// The options of bench_gpu: sizes, densities, the device, samples and output files.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Drives one rank's backend phase by phase, counts its least bytes, and checks it against the host.
 #include "gpu/rank.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Fits a power law to measured points by least squares of their logarithms.
 #include "model/fit.hpp"
 
 #include <algorithm>

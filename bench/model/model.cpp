@@ -1,3 +1,4 @@
+// Predicts each scheme's step time from its bytes, messages and passes, and fits the constants.
 #include "model/model.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws curves over two logarithmic axes as a standalone SVG.
 #pragma once
 
 #include <string>

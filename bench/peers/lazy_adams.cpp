@@ -1,3 +1,4 @@
+// Updates only a sparse sum's coordinates by AdamS, for peers that send positions with values.
 #include "peers/lazy_adams.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Lists all peers with their properties, and makes one from its name and its setting.
 #include "peers/peer.hpp"
 
 #include <algorithm>

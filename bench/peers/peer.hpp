@@ -1,3 +1,4 @@
+// The interface of a peer: one rank of an optimizer that the benchmarks compare with SCAPE.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Trains the base line and each implementation over seeds, in parallel, and judges the curves.
 #include <truestep/training/convergence.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Supplies gradients of a real training to an implementation, and records its loss curve.
 #include "learner.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Converts runs of a convergence study to JSON and back, and writes its results.
 #include "run_json.hpp"
 
 #include <truestep/problem/error.hpp>

@@ -1,3 +1,4 @@
+// Averages loss curves, and finds the steps and bytes that a curve needs to reach a loss.
 #include <truestep/training/curve.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads a file as training text: maps its bytes to symbols, and cuts off the part to measure on.
 #include <truestep/training/text.hpp>
 
 #include <array>

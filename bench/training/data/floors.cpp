@@ -1,3 +1,4 @@
+// Computes the losses of counting models up to some order, which a trained model has to beat.
 #include <truestep/training/floors.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Judges from pairs of seeds whether a candidate's final loss is the same, worse or better.
 #include <truestep/training/judge.hpp>
 
 #include <algorithm>

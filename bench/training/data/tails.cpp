@@ -1,3 +1,4 @@
+// Computes tail probabilities of Student's t and Fisher's F by the incomplete beta function.
 #include "tails.hpp"
 
 #include <cmath>

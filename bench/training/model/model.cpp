@@ -1,3 +1,4 @@
+// Checks and places a batch of the language model, and runs the fastest passes for its scalar.
 #include <truestep/training/model.hpp>
 
 #include <new>

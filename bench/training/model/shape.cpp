@@ -1,3 +1,4 @@
+// Checks the language model's sizes, lays out its tensors, and draws its initial parameters.
 #include <cmath>
 #include <numbers>
 #include <string>

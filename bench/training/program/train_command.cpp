@@ -1,3 +1,4 @@
+// Runs `truestep train`: tunes rates, trains each optimizer over seeds, and prints progress.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,3 +1,4 @@
+// Declares the command-line options of `truestep train`, with their help.
 #include "train_call.hpp"
 
 namespace truestep::training {

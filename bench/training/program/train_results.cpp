@@ -1,3 +1,4 @@
+// Collects the curves of `truestep train`, judges candidates against the base line, writes files.
 #include "train_results.hpp"
 
 #include <algorithm>

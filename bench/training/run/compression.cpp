@@ -1,3 +1,4 @@
+// Parses the boundary compression in an optimizer's name, such as +mapl:8:0.1.
 #include "compression.hpp"
 
 #include <truestep/problem/error.hpp>

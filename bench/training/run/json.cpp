@@ -1,3 +1,4 @@
+// Converts training plans and the points of loss curves to JSON and back.
 #include "json.hpp"
 
 #include <cmath>

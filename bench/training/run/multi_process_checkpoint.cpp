@@ -1,3 +1,4 @@
+// Loads a training checkpoint on all processes, or refuses it on all with one reason.
 #include "multi_process_checkpoint.hpp"
 
 #include <algorithm>

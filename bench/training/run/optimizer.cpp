@@ -1,3 +1,4 @@
+// Finds the peer that an optimizer's name asks for, and checks that a plan suits it.
 #include "optimizer.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks a training plan, its memory included, and computes the learning rate of each step.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

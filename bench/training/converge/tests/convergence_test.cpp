@@ -1,3 +1,4 @@
+// Tests which known bugs change a short training, and how its loss curves are judged.
 #include <cmath>
 #include <cstdlib>
 #include <memory>

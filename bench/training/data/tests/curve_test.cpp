@@ -1,3 +1,4 @@
+// Tests means and medians of loss curves, and the steps and bytes to a given loss.
 #include <truestep/training/curve.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Makes training results with every outcome and with names that need escaping, for tests.
 #include "sample_results.hpp"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests the language model's layout, causality, first loss and reproducibility.
 #include <cmath>
 #include <string>
 

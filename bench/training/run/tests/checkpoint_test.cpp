@@ -1,3 +1,4 @@
+// Tests that a training resumed from a checkpoint gets the same bits, and that damage is refused.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

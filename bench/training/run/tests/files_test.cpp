@@ -1,3 +1,4 @@
+// Tests that curves, floors and verdicts of a training are written as JSON.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

@@ -1,3 +1,4 @@
+// Tests trainings' bits, counted bytes and stages, and the checks of plans and text windows.
 #include <cmath>
 #include <set>
 
