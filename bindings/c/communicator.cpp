@@ -1,3 +1,4 @@
+// Provides C functions for communicators: on the caller's own exchanges, or on threads.
 #include "communicator.hpp"
 
 #include <chrono>

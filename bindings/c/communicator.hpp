@@ -1,3 +1,4 @@
+// The C handles of a communicator and of a group of ranks that are threads.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Provides the C function that computes the fingerprint of a vector's values.
 #include <string>
 #include <vector>
 

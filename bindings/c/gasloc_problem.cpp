@@ -1,3 +1,4 @@
+// Provides C functions that make a GASLoC problem from tensors and the text of its settings.
 #include "gasloc_problem.hpp"
 
 #include <cstddef>

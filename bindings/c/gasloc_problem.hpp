@@ -1,3 +1,4 @@
+// The C handle of a GASLoC problem: the model, the workers and the settings.
 #pragma once
 
 #include <truestep/problem/gasloc/settings.hpp>

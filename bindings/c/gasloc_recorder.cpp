@@ -1,3 +1,4 @@
+// Provides C functions that record a caller's GASLoC rounds and write them as a trace.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Provides C functions for one worker of GASLoC: its steps, rounds, state and checkpoints.
 #include <cstddef>
 #include <memory>
 #include <span>

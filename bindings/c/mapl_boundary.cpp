@@ -1,3 +1,4 @@
+// Provides C functions for a MAPL boundary whose data the caller carries, and its steps of A.
 #include "mapl_boundary.hpp"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Provides C functions that encode a MAPL message as codewords, and decode it.
 #include "mapl_codewords.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Offers MAPL's arithmetic in two forms: by the optimized code, and by the reference.
 #include "mapl_forms.hpp"
 
 #include <algorithm>

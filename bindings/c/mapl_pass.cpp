@@ -1,3 +1,4 @@
+// Checks the arguments of one MAPL pass of a caller, runs it, and checks what it made.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

@@ -1,3 +1,4 @@
+// Parses the text of a MAPL boundary's settings.
 #include "mapl_settings.hpp"
 
 #include <cstdint>

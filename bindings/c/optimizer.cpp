@@ -1,3 +1,4 @@
+// Provides C functions for one rank of SCAPE: steps, gradients in parts or buckets, its state.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Turns exceptions into C status codes, and keeps each thread's last error text.
 #include "outcome.hpp"
 
 #include <cstddef>

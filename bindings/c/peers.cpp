@@ -1,3 +1,4 @@
+// Provides C functions for peers: on the caller's own messages, or on threads.
 #include "peers.hpp"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The C handle of a rank's peers, through which GASLoC's workers exchange messages.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Provides C functions that make a problem of SCAPE or AdamS from tensors and settings as text.
 #include "problem.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Provides C functions that record a caller's steps of SCAPE or AdamS and write them as a trace.
 #include "recorder.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The C handle of a recorder of SCAPE or AdamS, with the vectors of each recorded step.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Cuts vectors and masks to the sample that a recorder holds, and puts them into its spool.
 #include "recorder_extent.hpp"
 
 #include <cstddef>

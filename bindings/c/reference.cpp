@@ -1,3 +1,4 @@
+// Provides C functions that step the reference of SCAPE or AdamS, and show its results.
 #include <array>
 #include <cstddef>
 #include <memory>

@@ -1,3 +1,4 @@
+// Reads settings from text of key=value words, and refuses unknown and repeated keys.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// Keeps recorded bytes in memory, or in an unlinked file if the caller names one.
 #include "spool.hpp"
 
 #include <system_error>

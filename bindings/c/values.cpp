@@ -1,3 +1,4 @@
+// Checks and gathers the values and masks that a C caller passes, and widens bf16 to fp32.
 #include "values.hpp"
 
 #include <algorithm>

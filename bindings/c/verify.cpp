@@ -1,3 +1,4 @@
+// Provides C functions that verify a trace, check collectives, or join the files of ranks.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>

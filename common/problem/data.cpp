@@ -1,3 +1,4 @@
+// Draws synthetic gradients and parameters of each data class from a seed, a rank and a step.
 #include <truestep/problem/data.hpp>
 
 #include <array>

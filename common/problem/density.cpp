@@ -1,3 +1,4 @@
+// Evaluates density schedules: constant, linear, geometric or recorded.
 #include <truestep/problem/density.hpp>
 
 #include <algorithm>

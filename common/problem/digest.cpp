@@ -1,3 +1,4 @@
+// Hashes a problem's model, settings and partition into one number, so that ranks can compare.
 #include <truestep/problem/digest.hpp>
 
 #include <string>

@@ -1,3 +1,4 @@
+// Parses and checks the sizes of the groups in which ranks exchange on two levels.
 #include <truestep/problem/groups.hpp>
 
 #include <algorithm>

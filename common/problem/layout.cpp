@@ -1,3 +1,4 @@
+// Lays a model's tensors out as one vector, and finds the tensor of a coordinate.
 #include <truestep/problem/layout.hpp>
 
 #include <algorithm>

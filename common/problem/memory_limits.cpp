@@ -1,3 +1,4 @@
+// Finds the memory that this process may use, and refuses work that exceeds memory or disk.
 #include <truestep/problem/memory_limits.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Divides the coordinates among ranks, cuts them into segments, and computes each segment's k.
 #include <truestep/problem/partition.hpp>
 
 #include <algorithm>

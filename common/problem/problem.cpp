@@ -1,3 +1,4 @@
+// Checks the settings of SCAPE and AdamS, and converts their choices to words and back.
 #include <truestep/problem/problem.hpp>
 
 #include <algorithm>

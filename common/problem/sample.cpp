@@ -1,3 +1,4 @@
+// Chooses the segments and tensors that a recording of only a part of the model holds.
 #include <truestep/problem/sample.hpp>
 
 #include <algorithm>

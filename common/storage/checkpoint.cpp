@@ -1,3 +1,4 @@
+// Names numbered checkpoint folders, and finds the latest complete one.
 #include <truestep/storage/checkpoint.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads, writes and syncs files on the machine's disks, and makes scratch folders with locks.
 #include <truestep/storage/files.hpp>
 
 #include <cerrno>

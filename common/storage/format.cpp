@@ -1,3 +1,4 @@
+// Computes the sizes of safetensors tensors, and words the errors about such files.
 #include "format.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses the JSON header of a safetensors file in one pass, and names the byte of an error.
 #include "header.hpp"
 
 #include <algorithm>

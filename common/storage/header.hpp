@@ -1,3 +1,4 @@
+// The parsed JSON header of a safetensors file: its metadata and its tensors.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Opens a trace of one file or a file per rank, checks that they agree, and joins them.
 #include <truestep/trace/bundle.hpp>
 
 #include <algorithm>

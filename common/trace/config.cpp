@@ -1,3 +1,4 @@
+// Reads JSON objects strictly, with errors that name the key, and layouts from JSON and back.
 #include <truestep/trace/config.hpp>
 
 #include <cstdint>

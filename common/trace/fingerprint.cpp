@@ -1,3 +1,4 @@
+// Computes a vector's fingerprint as a sum over its values, which may come in any order.
 #include <truestep/trace/fingerprint.hpp>
 
 #include <bit>

@@ -1,3 +1,4 @@
+// The name and version of the trace format, as its files state them.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Reads a trace's config from its metadata, and refuses files of another format or version.
 #include "metadata.hpp"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Writes parts that are complete in memory as one trace file.
 #include <truestep/trace/parts.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the file of fingerprints that a rank writes line by line while it trains.
 #include <truestep/trace/rank_fingerprints.hpp>
 
 #include <fstream>

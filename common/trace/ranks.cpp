@@ -1,3 +1,4 @@
+// Finds the files of one run by their ranks' numbers, and names the ranks that lack one.
 #include <truestep/trace/ranks.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads inputs, results and replicas of any step and rank from a trace, whole or in part.
 #include <truestep/trace/reader.hpp>
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Names the tensors of a trace by kind, step and rank, and the ways of recording replicas.
 #include <truestep/trace/schema.hpp>
 
 #include <array>

@@ -1,3 +1,4 @@
+// Writes a trace step by step, with copies or fingerprints of the replicas.
 #include <truestep/trace/writer.hpp>
 
 #include <cstddef>

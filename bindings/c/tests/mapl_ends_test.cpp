@@ -1,3 +1,4 @@
+// Tests that MAPL through the C interface has the bits of a sender and receiver with messages.
 #include <array>
 #include <cmath>
 #include <cstddef>

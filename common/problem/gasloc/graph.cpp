@@ -1,3 +1,4 @@
+// Draws GASLoC's graph of each round by its law: pairs, rings, hypercubes and others.
 #include <truestep/problem/gasloc/graph.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks GASLoC's settings, and converts its choices to words and back.
 #include <truestep/problem/gasloc/settings.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Computes how fast GASLoC's disagreement fades or grows, and the settings that end it soonest.
 #include <truestep/problem/gasloc/stability.hpp>
 
 #include <algorithm>

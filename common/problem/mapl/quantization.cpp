@@ -1,3 +1,4 @@
+// Checks MAPL's codebook settings, sizes its messages, and orders the codewords that travel.
 #include <truestep/problem/mapl/quantization.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks MAPL's settings and its subspace A, and makes the matrices that both sides begin with.
 #include <truestep/problem/mapl/settings.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that synthetic data has the same bits everywhere and the properties of its class.
 #include <truestep/problem/data.hpp>
 
 #include <algorithm>

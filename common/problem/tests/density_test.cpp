@@ -1,3 +1,4 @@
+// Tests density schedules at their start, end and target, and what they refuse.
 #include <truestep/problem/density.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests parsing and checks of groups of ranks, and that a problem's digest includes them.
 #include <truestep/problem/groups.hpp>
 
 #include <gmock/gmock.h>

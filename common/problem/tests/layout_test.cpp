@@ -1,3 +1,4 @@
+// Tests where tensors lie in the vector, and which layouts are refused.
 #include <truestep/problem/layout.hpp>
 
 #include <limits>

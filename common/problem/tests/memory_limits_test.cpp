@@ -1,3 +1,4 @@
+// Tests when too large a need of memory or disk is refused, and the figures in the message.
 #include <truestep/problem/memory_limits.hpp>
 
 #include <filesystem>

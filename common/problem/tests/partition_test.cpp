@@ -1,3 +1,4 @@
+// Tests ranges and segments under both partition rules, and the checks of given segments.
 #include <truestep/problem/partition.hpp>
 
 #include <algorithm>

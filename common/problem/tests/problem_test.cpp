@@ -1,3 +1,4 @@
+// Tests the legal ranges of SCAPE's and AdamS's settings, and the words of their choices.
 #include <truestep/problem/problem.hpp>
 
 #include <cmath>

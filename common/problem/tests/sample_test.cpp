@@ -1,3 +1,4 @@
+// Tests which segments a sample takes, and their places in the whole model.
 #include <truestep/problem/sample.hpp>
 
 #include <set>

@@ -1,3 +1,4 @@
+// Tests medians, quantiles and spread, also with NaN among the values.
 #include <truestep/problem/statistics.hpp>
 
 #include <cmath>

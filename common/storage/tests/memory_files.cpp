@@ -1,3 +1,4 @@
+// Models files in memory, and what may remain of them after a crash at any operation.
 #include "memory_files.hpp"
 
 #include <algorithm>

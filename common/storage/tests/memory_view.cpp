@@ -1,3 +1,4 @@
+// Shows the files in memory to each rank as a file system, and records its operations.
 #include "memory_files.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that malformed safetensors headers are refused, with the place and the text of the error.
 #include <cstddef>
 #include <ostream>
 #include <string>

@@ -1,3 +1,4 @@
+// Tests which safetensors files are read, and that truncated or damaged ones are refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

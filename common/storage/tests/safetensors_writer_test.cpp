@@ -1,3 +1,4 @@
+// Tests the bytes that the safetensors writer makes, full disks, and calls in a wrong order.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,3 +1,4 @@
+// Tests that a fingerprint shows any changed bit and any swap, and that parts add up.
 #include <truestep/trace/fingerprint.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests the graphs of every GASLoC law, their random draws, and the checks of given graphs.
 #include <functional>
 #include <map>
 #include <set>

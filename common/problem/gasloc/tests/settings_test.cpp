@@ -1,3 +1,4 @@
+// Tests the ranges of GASLoC's settings and the words of its choices.
 #include <functional>
 #include <limits>
 #include <string>

@@ -1,3 +1,4 @@
+// Tests GASLoC's eigenvalues, its best momentum, and the border between stable and unstable.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -1,3 +1,4 @@
+// Tests MAPL's codebook settings, the bits of an index, and the turns of the codewords.
 #include <set>
 #include <string>
 

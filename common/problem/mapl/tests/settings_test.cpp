@@ -1,3 +1,4 @@
+// Tests MAPL's settings, its initial matrices, and the bound on A's distance to the manifold.
 #include <cmath>
 #include <functional>
 #include <limits>
