@@ -1,3 +1,4 @@
+// Trains one rank by SGD, and averages its parameters over all ranks at the end of a round.
 #include <truestep/distributed/averaging/worker.hpp>
 
 #include <utility>

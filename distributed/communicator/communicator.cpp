@@ -1,3 +1,4 @@
+// Holds the default forms of exchanges by copies, and the texts of errors about ranks.
 #include <truestep/distributed/communicator.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Counts the bytes of a communicator's exchanges, and delays or reorders them for tests.
 #include <truestep/distributed/counting.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Counts the bytes of messages between peers, and delays or reorders them for tests.
 #include <truestep/distributed/counting_peers.hpp>
 
 #include <algorithm>

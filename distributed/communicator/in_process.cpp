@@ -1,3 +1,4 @@
+// Exchanges data between ranks that are threads, by pointers into the senders' buffers.
 #include <truestep/distributed/in_process.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Passes messages between ranks that are threads; receivers read the senders' bytes in place.
 #include <truestep/distributed/in_process_peers.hpp>
 
 #include <condition_variable>

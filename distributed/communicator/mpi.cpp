@@ -1,3 +1,4 @@
+// Runs exchanges on MPI's nonblocking collectives, and starts and ends MPI.
 #include <algorithm>
 #include <cstring>
 #include <exception>

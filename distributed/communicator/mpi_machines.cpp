@@ -1,3 +1,4 @@
+// Finds by MPI which ranks share a machine, as the sizes of groups.
 #include <vector>
 
 #include <truestep/distributed/mpi_comm.hpp>

@@ -1,3 +1,4 @@
+// Carries all messages of one MPI rank: requests, announcements, pieces, timeouts and ends.
 #include "mpi_mail.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sends and receives the short notices by which MPI ranks ask for and announce messages.
 #include "mpi_notices.hpp"
 
 #include <algorithm>

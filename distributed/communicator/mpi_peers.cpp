@@ -1,3 +1,4 @@
+// Connects the interface Peers with the messages of one MPI rank.
 #include <exception>
 #include <stdexcept>
 #include <string>

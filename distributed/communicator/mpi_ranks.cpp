@@ -1,3 +1,4 @@
+// Duplicates MPI communicators with a timeout, and paces the waiting for other ranks.
 #include "mpi_ranks.hpp"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Finds the MPI ranks that miss an exchange after the timeout, and ends all with one report.
 #include "mpi_watch.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs exchanges as messages between peers, for any subset of their ranks.
 #include <truestep/distributed/peer_communicator.hpp>
 
 #include <algorithm>

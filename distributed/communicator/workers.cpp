@@ -1,3 +1,4 @@
+// Runs parts of a computation on a fixed set of threads, and waits for all of them.
 #include <truestep/distributed/workers.hpp>
 
 #include <string>

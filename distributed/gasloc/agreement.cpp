@@ -1,3 +1,4 @@
+// Compares the settings, parameters and rounds of GASLoC's workers, and names what differs.
 #include "agreement.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// The check that all GASLoC workers begin with the same settings, parameters and round.
 #pragma once
 
 #include <truestep/distributed/peers.hpp>

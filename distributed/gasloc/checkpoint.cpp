@@ -1,3 +1,4 @@
+// Saves and loads GASLoC's checkpoints; another number of workers gets the mean of the states.
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <algorithm>

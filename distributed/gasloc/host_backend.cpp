@@ -1,3 +1,4 @@
+// Runs GASLoC's inner steps, drift and gossip on the CPU with several threads.
 #include <truestep/distributed/gasloc/host_backend.hpp>
 
 #include <algorithm>

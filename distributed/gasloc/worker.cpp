@@ -1,3 +1,4 @@
+// Takes one GASLoC worker through its steps and rounds, with messages to the neighbours.
 #include <truestep/distributed/gasloc/worker.hpp>
 
 #include <algorithm>

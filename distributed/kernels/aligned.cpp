@@ -1,3 +1,4 @@
+// Allocates memory aligned to cache lines, and in large pages where that pays.
 #include <truestep/distributed/aligned.hpp>
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Reserves memory for a selection's candidates, and returns its pages to the system after use.
 #include <truestep/distributed/candidate_room.hpp>
 
 #include <new>

@@ -1,3 +1,4 @@
+// Chooses the kernels for this CPU's instruction set, and forwards each call to them.
 #include <atomic>
 #include <stdexcept>
 #include <string>

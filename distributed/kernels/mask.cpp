@@ -1,3 +1,4 @@
+// Fills ranges of a mask, and counts its bits so that packed offsets are found quickly.
 #include <truestep/distributed/mask.hpp>
 
 #include <algorithm>

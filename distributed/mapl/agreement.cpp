@@ -1,3 +1,4 @@
+// Compares the settings of a boundary's two sides or of replicas, and names what differs.
 #include "agreement.hpp"
 
 #include <array>

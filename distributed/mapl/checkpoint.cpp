@@ -1,3 +1,4 @@
+// Saves and loads the state of one side of a MAPL boundary.
 #include <truestep/distributed/mapl/checkpoint.hpp>
 
 #include <set>

@@ -1,3 +1,4 @@
+// Finds the nearest codewords of MAPL's values, learns codebooks, and packs indices into bits.
 #include <truestep/distributed/mapl/codec.hpp>
 
 #include <algorithm>

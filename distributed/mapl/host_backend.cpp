@@ -1,3 +1,4 @@
+// Keeps MAPL's micro-batches under way on the CPU, and builds and reads their messages.
 #include <truestep/distributed/mapl/backend.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs MAPL's passes over a micro-batch: compression, and the gradients of A and the anchors.
 #include <truestep/distributed/mapl/passes.hpp>
 
 #include <algorithm>

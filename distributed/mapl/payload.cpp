@@ -1,3 +1,4 @@
+// Rounds MAPL's payloads to bf16 where the settings ask for it, and unpacks received ones.
 #include "payload.hpp"
 
 #include <bit>

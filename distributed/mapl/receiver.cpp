@@ -1,3 +1,4 @@
+// Receives over a MAPL boundary, and holds the state that senders have in the same way.
 #include <truestep/distributed/mapl/ends.hpp>
 
 #include <string>

@@ -1,3 +1,4 @@
+// Averages a vector over the replicas of a MAPL stage, with the same bits on all of them.
 #include <truestep/distributed/mapl/replicas.hpp>
 
 #include <algorithm>

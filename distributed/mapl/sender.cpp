@@ -1,3 +1,4 @@
+// Sends over a MAPL boundary: activations forward, gradients back, and the step of A.
 #include <truestep/distributed/mapl/ends.hpp>
 
 #include <string>

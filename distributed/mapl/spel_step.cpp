@@ -1,3 +1,4 @@
+// Takes SPEL's step of the subspace A, and retracts it to the manifold.
 #include <truestep/distributed/mapl/spel_step.hpp>
 
 #include <array>

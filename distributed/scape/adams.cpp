@@ -1,3 +1,4 @@
+// Takes one rank's steps of sharded AdamS, the dense base line of SCAPE.
 #include <truestep/distributed/scape/adams.hpp>
 
 #include <algorithm>

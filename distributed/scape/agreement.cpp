@@ -1,3 +1,4 @@
+// Checks that all ranks have the same problem and take the same step, and refuses bad gradients.
 #include "agreement.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Exchanges a SCAPE step's gradient in buckets, while the caller still computes later ones.
 #include "buckets_under_way.hpp"
 
 #include <algorithm>

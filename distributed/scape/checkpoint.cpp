@@ -1,3 +1,4 @@
+// Saves SCAPE's checkpoints so that a crash leaves a complete one, and restores them.
 #include <truestep/distributed/scape/checkpoint.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Adds SCAPE's payloads on two levels: within each group of ranks, then among groups.
 #include "group_fold.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs the passes of SCAPE's step on the CPU, and owns the vectors and masks of a rank.
 #include <truestep/distributed/scape/host_backend.hpp>
 
 #include <algorithm>
@@ -334,8 +335,7 @@ class HostBackend final : public Backend,
         return first;
     }
 
-    /// Moves m to S_t, if a pass over packed vectors needs it; otherwise the update moves it chunk
-    /// by chunk.
+    /// Moves m to S_t, if a packed pass needs it; otherwise the update moves it chunk by chunk.
     void move_moment_now() {
         if (m_is_on_last_)
             move_moment(last(), current(), m_);

@@ -1,3 +1,4 @@
+// Writes and parses the manifest of a SCAPE checkpoint, with checksums of the ranks' files.
 #include "manifest.hpp"
 
 #include <array>

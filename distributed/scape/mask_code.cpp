@@ -1,3 +1,4 @@
+// Encodes a mask's segments as bitmaps or positions, whichever is smaller, and decodes them.
 #include <truestep/distributed/scape/mask_code.hpp>
 
 #include <numeric>

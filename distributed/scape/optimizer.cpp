@@ -1,3 +1,4 @@
+// Makes SCAPE's optimizer for users from a model, settings and a communicator.
 #include <truestep/optimizer.hpp>
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Writes and reads one rank's file of a SCAPE checkpoint, also for another number of ranks.
 #include "rank_files.hpp"
 
 #include <algorithm>

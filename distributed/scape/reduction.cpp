@@ -1,3 +1,4 @@
+// Names SCAPE's reductions, and the verification level that each claims.
 #include <string>
 
 #include <truestep/distributed/scape/scape.hpp>

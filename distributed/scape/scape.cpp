@@ -1,3 +1,4 @@
+// Takes one rank of SCAPE through a step: check, local pass, exchange, fold and update.
 #include <truestep/distributed/scape/scape.hpp>
 
 #include <algorithm>

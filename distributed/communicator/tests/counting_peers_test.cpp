@@ -1,3 +1,4 @@
+// Tests that counting peers count every message, and that no disturbance changes a result.
 #include <truestep/distributed/counting_peers.hpp>
 
 #include <chrono>

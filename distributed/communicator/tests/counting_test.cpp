@@ -1,3 +1,4 @@
+// Tests that every exchange is counted, and that no disturbance of exchanges changes a result.
 #include <truestep/distributed/counting.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that hanging, leaving or misusing ranks are named when ranks are threads.
 #include <truestep/distributed/in_process.hpp>
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Tests messages between threads: order, buffers, dropped messages, and ranks that fail.
 #include <truestep/distributed/in_process_peers.hpp>
 
 #include <array>

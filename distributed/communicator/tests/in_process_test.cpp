@@ -1,3 +1,4 @@
+// Tests that each kind of exchange between threads brings the right data, in any waiting order.
 #include <truestep/distributed/in_process.hpp>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Counts MPI's collective calls, and holds pieces of messages back, by MPI's profiling interface.
 #include "mpi_counted.hpp"
 
 #include <set>

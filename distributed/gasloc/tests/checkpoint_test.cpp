@@ -1,3 +1,4 @@
+// Tests GASLoC's checkpoints: the same and other numbers of workers, damage and other settings.
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Tests GASLoC workers: rounds by hand, bad calls, and which ranks a failure or delay reaches.
 #include <truestep/distributed/gasloc/worker.hpp>
 
 #include <algorithm>

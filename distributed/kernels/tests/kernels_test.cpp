@@ -1,3 +1,4 @@
+// Tests the passes of every instruction set against their formulas for one coordinate.
 #include <truestep/distributed/kernels.hpp>
 
 #include <algorithm>

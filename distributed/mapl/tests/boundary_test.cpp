@@ -1,3 +1,4 @@
+// Tests a MAPL sender and receiver over messages: long runs, bad input, and failing sides.
 #include <algorithm>
 #include <cmath>
 #include <functional>

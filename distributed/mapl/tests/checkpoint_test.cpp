@@ -1,3 +1,4 @@
+// Tests MAPL's checkpoints: both sides, damage, crashes at any operation, and the same bits after.
 #include <truestep/distributed/mapl/checkpoint.hpp>
 
 #include <cstring>

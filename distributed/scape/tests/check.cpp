@@ -1,3 +1,4 @@
+// Runs SCAPE or AdamS on ranks, records a trace, and verifies it against the reference.
 #include "check.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Tests SCAPE's checkpoints: exact continuation, other numbers of ranks, and damaged files.
 #include <truestep/distributed/scape/checkpoint.hpp>
 
 #include <cstdlib>

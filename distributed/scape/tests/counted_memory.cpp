@@ -1,3 +1,4 @@
+// Counts allocations by replacing operator new and posix_memalign.
 #include "counted_memory.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Crashes SCAPE's checkpoint writers at every operation, and reads what remains.
 #include "crash_support.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that mask codes decode to the same bits, are the smallest, and refuse corrupt ones.
 #include <truestep/distributed/scape/mask_code.hpp>
 
 #include <random>

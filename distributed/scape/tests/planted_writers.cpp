@@ -1,3 +1,4 @@
+// Holds checkpoint writers with known bugs, such as missing syncs, for the crash tests to catch.
 #include "planted_writers.hpp"
 
 #include <algorithm>

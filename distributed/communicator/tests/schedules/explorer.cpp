@@ -1,3 +1,4 @@
+// Explores a scenario's schedules: enumerates, draws or repeats the choices of the next thread.
 #include "explorer.hpp"
 
 #include <random>

@@ -1,3 +1,4 @@
+// Switches between stacks in one real thread, for threads whose schedule a test chooses.
 #include "fiber.hpp"
 
 #include <cxxabi.h>

@@ -1,3 +1,4 @@
+// Holds scenarios of messages between ranks, for the exploration of schedules.
 #include <functional>
 #include <stdexcept>
 

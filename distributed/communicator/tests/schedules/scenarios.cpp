@@ -1,3 +1,4 @@
+// Holds scenarios of exchanges between ranks, for the exploration of schedules.
 #include "scenarios.hpp"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Runs simulated threads one step at a time in a chosen order, and detects deadlocks and misuse.
 #include "scheduler.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Peers for ranks that are threads of one process, and a function that runs them.
 #pragma once
 
 #include <chrono>
