@@ -1,3 +1,4 @@
+// Makes the communicator for ranks that are threads of one process and share a CUDA device.
 #include <truestep/gpu/communicators.hpp>
 
 #include <truestep/gpu/cuda_device_stream.hpp>

@@ -1,3 +1,4 @@
+// Allocates the memory of a CUDA backend, and uploads gradients that lie in the host's memory.
 #include <truestep/gpu/cuda_machine.hpp>
 
 namespace truestep::gpu {

@@ -1,3 +1,4 @@
+// Makes peers whose messages lie in a CUDA device's memory, and copies such data to the host.
 #include <truestep/gpu/peers.hpp>
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Runs a rank's CUDA stream: launches, copies, fills, events, and graphs captured from them.
 #include <truestep/gpu/cuda_device_stream.hpp>
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Names the forms in which device code can be tested, with the reason if one is not available.
 #include <truestep/gpu/forms.hpp>
 
 #include <algorithm>

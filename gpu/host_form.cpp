@@ -1,3 +1,4 @@
+// Draws the thread orders of the host's form, and makes its communicator and its peers.
 #include <truestep/gpu/communicators.hpp>
 #include <truestep/gpu/peers.hpp>
 

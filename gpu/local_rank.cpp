@@ -1,3 +1,4 @@
+// Finds a rank's number on its machine, from its launcher's variables or by counting the ranks.
 #include <truestep/gpu/local_rank.hpp>
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Exchanges data among all ranks by NCCL, and ends all of them on an error or a timeout.
 #include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sends messages between pairs of ranks by NCCL, as one group of sends and receives on the stream.
 #include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>

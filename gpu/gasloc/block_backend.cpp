@@ -1,3 +1,4 @@
+// Makes GASLoC's device backend in the host's form: its blocks run as loops on the host.
 #include <truestep/gpu/gasloc/devices.hpp>
 
 #include <truestep/gpu/host_machine.hpp>

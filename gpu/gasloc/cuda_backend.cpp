@@ -1,3 +1,4 @@
+// Makes GASLoC's backend on a CUDA device.
 #include <truestep/gpu/gasloc/devices.hpp>
 
 #include <truestep/gpu/cuda_machine.hpp>

@@ -1,3 +1,4 @@
+// Makes MAPL's device backend and its peers in the host's form: blocks run as loops on the host.
 #include <truestep/gpu/mapl/devices.hpp>
 
 #include <truestep/gpu/host_machine.hpp>

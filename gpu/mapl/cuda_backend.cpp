@@ -1,3 +1,4 @@
+// Makes MAPL's backend on a CUDA device, and its peers through the host or over NCCL.
 #include <truestep/gpu/mapl/devices.hpp>
 
 #include <truestep/gpu/cuda_machine.hpp>

@@ -1,3 +1,4 @@
+// Groups the tokens of a micro-batch by id, so that one block adds all rows of an id in order.
 #include "token_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes SCAPE's device backend in the host's form, and lists the block options that tests try.
 #include <truestep/gpu/scape/block_backend.hpp>
 
 #include <truestep/gpu/host_machine.hpp>

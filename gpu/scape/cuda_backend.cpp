@@ -1,3 +1,4 @@
+// Makes SCAPE's backend on a CUDA device.
 #include <truestep/gpu/scape/cuda_backend.hpp>
 
 #include <truestep/gpu/cuda_machine.hpp>

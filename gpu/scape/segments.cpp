@@ -1,3 +1,4 @@
+// Cuts the segments of a problem into tiles, groups and rows for the blocks of SCAPE's kernels.
 #include "segments.hpp"
 
 #include <cstddef>

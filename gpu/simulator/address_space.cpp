@@ -1,3 +1,4 @@
+// Allocates simulated device memory and pinned memory in a reserved range of addresses.
 #include "address_space.hpp"
 
 #include <bit>

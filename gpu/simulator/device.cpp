@@ -1,3 +1,4 @@
+// Holds the simulated devices: modules, streams with queued work, and the order in which it runs.
 #include "device.hpp"
 
 #include <algorithm>

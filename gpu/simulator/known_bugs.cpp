@@ -1,3 +1,4 @@
+// Reads TRUESTEP_SIMULATED_BUG, and changes the PTX, call or block size that it names.
 #include "known_bugs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Launches a kernel on the simulator: starts blocks, passes barriers, and names places of faults.
 #include <truestep/simulator/machine.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tracks simulated allocations: written bytes, copies in flight, and the last access to each byte.
 #include <truestep/simulator/memory.hpp>
 
 #include <algorithm>

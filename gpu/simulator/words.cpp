@@ -1,3 +1,4 @@
+// Splits lines of PTX into words and operands, and reads numbers, types and declarations in them.
 #include "words.hpp"
 
 #include <charconv>

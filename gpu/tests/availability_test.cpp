@@ -1,3 +1,4 @@
+// Tests that devices are reported in one line, and that a stream without a device is an error.
 #include <truestep/gpu/availability.hpp>
 
 #include <gtest/gtest.h>

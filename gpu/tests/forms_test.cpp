@@ -1,3 +1,4 @@
+// Tests the names of forms of device code, why one is not available, and how its bugs are numbered.
 #include <truestep/gpu/device_bugs.hpp>
 #include <truestep/gpu/forms.hpp>
 

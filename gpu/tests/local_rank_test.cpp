@@ -1,3 +1,4 @@
+// Tests which number on its machine a rank gets from launchers' variables, or else by counting.
 #include <truestep/gpu/local_rank.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes a round of local SGD with averaging: the local steps, then the mean in rank order.
 #include <truestep/reference/averaging/reference.hpp>
 
 namespace truestep::reference::averaging {

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels of GASLoC's inner steps: SGD, AdamS and AdamW.
 #include "algorithms/inner.hpp"
 #include <truestep/gpu/launch.cuh>
 

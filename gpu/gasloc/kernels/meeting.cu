@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that end a round of GASLoC: drift, and gossip with momentum.
 #include "algorithms/meeting.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Lists the known bugs of GASLoC's device code, and makes backends and peers that have one.
 #include <truestep/gpu/gasloc/planted_devices.hpp>
 
 #include <type_traits>

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that send Z as codeword indices and learn the codebooks.
 #include "algorithms/codewords.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that check and pack rows, pack ids, and gather or add rows by id.
 #include "algorithms/rows.hpp"
 #include <truestep/gpu/launch.cuh>
 

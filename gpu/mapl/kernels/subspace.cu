@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels of a SPEL step that are not matrix products.
 #include "algorithms/subspace.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Lists the known bugs of MAPL's device code, and makes backends and peers that have one.
 #include <truestep/gpu/mapl/planted_devices.hpp>
 
 #include <utility>

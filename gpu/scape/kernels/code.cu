@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that encode and decode the masks that ranks send each other.
 #include "algorithms/code.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that average received values, and round payloads with their scale.
 #include "algorithms/exchanged_values.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that gather c on the coming mask and find values too large to send.
 #include "algorithms/gather.hpp"
 #include <truestep/gpu/launch.cuh>
 

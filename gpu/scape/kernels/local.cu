@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels before SCAPE's exchange: gradient check, local pass, extraction.
 #include "algorithms/local.hpp"
 #include <truestep/gpu/launch.cuh>
 

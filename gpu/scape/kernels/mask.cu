@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that count a mask's bits and what two masks have in common.
 #include "algorithms/mask.hpp"
 #include <truestep/gpu/launch.cuh>
 

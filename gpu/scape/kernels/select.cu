@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels that select the top k coordinates of each segment.
 #include "algorithms/select.hpp"
 #include <truestep/gpu/launch.cuh>
 

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels after SCAPE's exchange: the norm, clipping and the update.
 #include "algorithms/update.hpp"
 #include <truestep/gpu/launch.cuh>
 

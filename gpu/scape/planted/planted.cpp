@@ -1,3 +1,4 @@
+// Lists the known bugs of SCAPE's device code, and makes backends and communicators that have one.
 #include <truestep/gpu/scape/planted.hpp>
 
 #include <type_traits>

@@ -1,3 +1,4 @@
+// Compiles the CUDA kernels of SCAPE's known bugs, such as fused arithmetic and flush to zero.
 #include "planted/algorithms.hpp"
 #include <truestep/gpu/algorithms/without_barriers.hpp>
 #include <truestep/gpu/launch.cuh>

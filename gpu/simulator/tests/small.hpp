@@ -1,3 +1,4 @@
+// Declares the launches of two small kernels that nvcc compiles for the simulator's tests.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// Tests GASLoC's reference on rounds worked out by hand: drift, gossip, momentum, skips, restarts.
 #include <truestep/reference/gasloc/reference.hpp>
 
 #include <bit>

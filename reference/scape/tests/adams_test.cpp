@@ -1,3 +1,4 @@
+// Tests AdamS's reference: moments, bias correction, decay, epsilon, refused steps and halts.
 #include <truestep/reference/scape/adams.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests AdamW's reference: first steps, stored moments, decay, refused steps and halts.
 #include <truestep/reference/scape/adamw.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests the scalars of a step: powers of beta, bias corrections, and one rounding from double.
 #include <truestep/reference/coefficients.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests in which order the reference adds: means over ranks and groups, norms by blocks and trees.
 #include <truestep/reference/scape/folds.hpp>
 
 #include <bit>

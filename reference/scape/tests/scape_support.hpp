@@ -1,3 +1,4 @@
+// Holds the small problem, its run and the fixture that the tests of SCAPE's reference share.
 #pragma once
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Tests the top k of a segment against a full sort: ties, zeros, subnormals, owners and counts.
 #include <truestep/reference/scape/selection.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reports which CUDA devices are available here, and sets the simulator's order of work.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Declares the communicator and the peers of ranks that have a device each and exchange by NCCL.
 #pragma once
 
 #include <chrono>

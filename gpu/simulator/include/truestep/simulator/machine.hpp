@@ -1,3 +1,4 @@
+// Declares the machine that interprets kernels block by block, with turns drawn from a seed.
 #pragma once
 
 #include <cstdint>
