@@ -1,3 +1,4 @@
+// Declares the settings of averaging's cases, and draws parameters, gradients and rates for one.
 #include "case.hpp"
 
 #include <truestep/problem/partition.hpp>

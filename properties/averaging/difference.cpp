@@ -1,3 +1,4 @@
+// Makes the finding on a case of averaging, and draws each worker's values beside the reference's.
 #include "difference.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Runs a case of averaging on a group's ranks, and records parameters and bytes sent.
 #include "implementation.hpp"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Recomputes GASLoC's graphs, light cones, growth of disagreement, and DiLoCo from the text alone.
 #include "by_hand.hpp"
 
 #include <algorithm>

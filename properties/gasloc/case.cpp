@@ -1,3 +1,4 @@
+// Declares the settings of GASLoC's cases, with their ranges, checks and shrinking.
 #include "case.hpp"
 
 #include <algorithm>

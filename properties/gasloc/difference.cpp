@@ -1,3 +1,4 @@
+// Makes the finding on a case of GASLoC, and draws each worker's model beside the reference's.
 #include "difference.hpp"
 
 #include <utility>

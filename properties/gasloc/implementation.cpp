@@ -1,3 +1,4 @@
+// Runs a scenario of GASLoC on a group's workers with disturbed messages, and records each round.
 #include "implementation.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Writes the recorded rounds of a GASLoC run as a trace.
 #include "recording.hpp"
 
 #include <algorithm>

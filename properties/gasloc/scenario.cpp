@@ -1,3 +1,4 @@
+// Builds a GASLoC run from a case: graphs, gradients, learning rates, restarts and bad values.
 #include "scenario.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Judges a case of GASLoC against the reference, at EXACT bit by bit and at REL by bounds.
 #include "trial.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Splits a case's line into settings, and replaces drawn values by those that the user gave.
 #include <truestep/gate/case_spec.hpp>
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Defines the options of `check`, and runs the gate on threads or as ranks of an MPI job.
 #include <truestep/gate/check_command.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses any program's command line, words usage errors, and reports output that was lost.
 #include <truestep/gate/command_line.hpp>
 #include <truestep/gate/did_you_mean.hpp>
 #include <truestep/gate/system_commands.hpp>

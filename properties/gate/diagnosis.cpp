@@ -1,3 +1,4 @@
+// Saves a finding's run as a trace, and guesses in a child process which known bug explains it.
 #include "diagnosis.hpp"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Finds the known word nearest to a mistyped one, by edit distance.
 #include <truestep/gate/did_you_mean.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks the drawing of a shrunk case and writes it as JSON, with lanes of values per rank.
 #include <truestep/gate/drawing.hpp>
 
 #include <truestep/problem/error.hpp>

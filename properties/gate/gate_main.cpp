@@ -1,3 +1,4 @@
+// Provides the main function of a user's own gate: the options of `check` over given systems.
 #include <truestep/gate/gate_main.hpp>
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Runs each known bug from a recorded step, and ranks them by the wrong values they reproduce.
 #include <truestep/gate/hypotheses.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Handles INT, TERM and HUP, so that a search ends early and still reports its results.
 #include "interruption.hpp"
 
 #include <array>

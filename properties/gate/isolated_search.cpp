@@ -1,3 +1,4 @@
+// Repeats a search with a process for each case, after a crash or a hang, and shrinks the failure.
 #include <truestep/gate/isolated_search.hpp>
 
 #include <algorithm>

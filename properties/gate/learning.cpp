@@ -1,3 +1,4 @@
+// Adds the parts of a gradient, for the training of implementations that take no parts.
 #include <truestep/gate/learning.hpp>
 
 namespace truestep::gate {

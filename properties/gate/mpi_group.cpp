@@ -1,3 +1,4 @@
+// Runs implementations on the ranks of an MPI job, with a communicator or peers for each run.
 #include <truestep/gate/group.hpp>
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Runs pieces of work in child processes, several at a time, and ends those that take too long.
 #include <truestep/gate/processes.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sends a case's messages to all ranks of a program, and writes and reads its files of vectors.
 #include <truestep/gate/program_case.hpp>
 
 #include <fstream>

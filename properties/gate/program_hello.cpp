@@ -1,3 +1,4 @@
+// Reads a program's answer to the greeting: its name, level, views and unsupported properties.
 #include <truestep/gate/program_implementation.hpp>
 
 #include <algorithm>

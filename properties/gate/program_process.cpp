@@ -1,3 +1,4 @@
+// Starts one process of a program under test, exchanges lines with it, and kills its group.
 #include "program_process.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Asks the processes of one program's ranks, and reports those that end, hang or answer wrongly.
 #include "program_world.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps a program's processes for later cases, and starts new ones after a failure.
 #include <truestep/gate/programs.hpp>
 
 #include <algorithm>

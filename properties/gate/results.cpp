@@ -1,3 +1,4 @@
+// Judges searches, keeps the time budget, and writes the results of `check` as text and JSON.
 #include <truestep/gate/results.hpp>
 
 #include <cstdio>

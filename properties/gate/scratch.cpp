@@ -1,3 +1,4 @@
+// Makes a process's scratch folder, in memory or where the user says, and removes it at the end.
 #include <truestep/gate/group.hpp>
 
 #include <array>

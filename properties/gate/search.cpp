@@ -1,3 +1,4 @@
+// Draws cases of a property until one fails, shrinks it, and counts the kinds that were drawn.
 #include <truestep/gate/search.hpp>
 
 #include <chrono>

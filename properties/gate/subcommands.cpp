@@ -1,3 +1,4 @@
+// Finds the separate programs behind subcommands, and replaces this process with one of them.
 #include <truestep/gate/subcommands.hpp>
 
 #include <array>

@@ -1,3 +1,4 @@
+// Looks up systems, properties and options by name, and why a property does not apply.
 #include <truestep/gate/system.hpp>
 
 #include <algorithm>

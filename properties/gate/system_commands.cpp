@@ -1,3 +1,4 @@
+// Adds a subcommand for each system to a command, and uses the first system as the default.
 #include <truestep/gate/system_commands.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Shows a line of progress on a terminal, and colours statuses there.
 #include <truestep/gate/terminal.hpp>
 
 #include <atomic>

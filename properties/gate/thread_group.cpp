@@ -1,3 +1,4 @@
+// Runs implementations on ranks that are threads of this process.
 #include <truestep/gate/group.hpp>
 
 #include <stdexcept>

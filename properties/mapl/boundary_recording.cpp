@@ -1,3 +1,4 @@
+// Gathers what one MAPL boundary sent and held at each step, as a recording for a trace.
 #include "boundary_recording.hpp"
 
 #include <truestep/problem/error.hpp>

@@ -1,3 +1,4 @@
+// Declares the settings of MAPL's cases, and the rows of the gate's table over them.
 #include "case.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes the optimized sender and receiver of a MAPL boundary on the host, as ends under test.
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -1,3 +1,4 @@
+// Runs a scenario of MAPL on a group's ranks, and reads their recordings by key.
 #include "implementation.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Computes one stage of a small network, Y = X + relu(X W1) W2, forward and backward.
 #include "network.hpp"
 
 #include <algorithm>

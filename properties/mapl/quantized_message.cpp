@@ -1,3 +1,4 @@
+// Decodes messages that hold codeword indices, and checks that the codebooks follow the rule.
 #include "quantized_message.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Records the bytes of each MAPL message, at once or when a device has written them.
 #include "recording_peers.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Builds a MAPL run from a case: stages, synthetic values, dyadic subspaces and schedules.
 #include "scenario.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Judges a case of MAPL against the reference: bit by bit, within bounds, and by what was sent.
 #include "trial.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Recomputes a case's segments, sums over groups and densities from the text, without problem/.
 #include "by_hand.hpp"
 
 #include <algorithm>

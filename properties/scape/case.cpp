@@ -1,3 +1,4 @@
+// Derives the problem, density schedule, learning rates and parameters from a case of SCAPE.
 #include <truestep/properties/scape/case.hpp>
 
 #include <algorithm>

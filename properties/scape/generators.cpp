@@ -1,3 +1,4 @@
+// Draws cases of SCAPE: any, unclipped, exact, scripted, or with a damaged checkpoint.
 #include "generators.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decides from a program's answer to the greeting which properties of SCAPE it supports.
 #include "program_hello.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes a recorded SCAPE run as a trace, up to its first restart or damage.
 #include <truestep/properties/scape/recording.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Judges a case of SCAPE: runs its scenarios, and compares ranks, bits, masks and states.
 #include <truestep/properties/scape/property.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Holds a plain worker of averaging with a known bug, such as a sum in place of the mean.
 #include "planted.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Tests averaging's reference by hand, its cases, that each known bug is caught, and its drawing.
 #include <chrono>
 #include <cmath>
 #include <functional>

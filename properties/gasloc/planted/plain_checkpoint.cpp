@@ -1,3 +1,4 @@
+// Saves and restores the plain worker of GASLoC, with the known bugs of checkpoints.
 #include <algorithm>
 #include <fstream>
 

@@ -1,3 +1,4 @@
+// Computes GASLoC's steps and rounds in plain loops, each of which may have a known bug.
 #include "plain_worker.hpp"
 
 #include <algorithm>

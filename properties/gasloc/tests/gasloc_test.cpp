@@ -1,3 +1,4 @@
+// Tests GASLoC's cases, graphs against a second computation, all properties, and level REL.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

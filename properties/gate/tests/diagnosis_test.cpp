@@ -1,3 +1,4 @@
+// Tests the guess at a finding's known bug: its lines, its cleanup, and guesses that crash or hang.
 #include "diagnosis.hpp"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Tests which failures count as one cause: those whose runs first differ at the same place.
 #include "failure_groups.hpp"
 
 #include <string>

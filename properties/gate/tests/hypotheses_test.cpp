@@ -1,3 +1,4 @@
+// Tests that known bugs of device code alone are not tried as explanations.
 #include <truestep/gate/hypotheses.hpp>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests the estimate of the remaining time: work not begun, several processes, and the end.
 #include "progress_estimate.hpp"
 
 #include <gtest/gtest.h>

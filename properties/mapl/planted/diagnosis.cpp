@@ -1,3 +1,4 @@
+// Tries MAPL's known bugs on one recorded boundary, and names those that make the recorded bits.
 #include "diagnosis.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Quantizes with codebooks in plain loops, learns and sends them, with known bugs.
 #include "plain_codewords.hpp"
 
 #include <cstring>

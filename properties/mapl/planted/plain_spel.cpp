@@ -1,3 +1,4 @@
+// Takes a SPEL step of a MAPL subspace in plain loops, with known bugs.
 #include "plain_spel.hpp"
 
 #include <utility>

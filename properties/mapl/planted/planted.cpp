@@ -1,3 +1,4 @@
+// Lists MAPL's known bugs, and makes the implementation that has a given one.
 #include "planted.hpp"
 
 #include <initializer_list>

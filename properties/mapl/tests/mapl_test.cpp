@@ -1,3 +1,4 @@
+// Tests MAPL's cases, schedules and replicas, its properties, and that each known bug is caught.
 #include <algorithm>
 #include <chrono>
 #include <functional>

@@ -1,3 +1,4 @@
+// Lists SCAPE's known bugs with their numbers, descriptions and symptoms.
 #include <truestep/properties/scape/planted/bugs.hpp>
 
 #include <algorithm>

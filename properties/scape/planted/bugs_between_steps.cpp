@@ -1,3 +1,4 @@
+// Changes SCAPE's state between two right steps, for the known bugs outside the step.
 #include <truestep/properties/scape/planted/bugs_between_steps.hpp>
 
 #include <algorithm>

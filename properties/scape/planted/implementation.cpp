@@ -1,3 +1,4 @@
+// Makes the implementation of SCAPE that has a given known bug, on the host or on a device.
 #include <truestep/properties/scape/planted/implementation.hpp>
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Takes SCAPE's and AdamS's steps in plain loops, each of which may have a known bug.
 #include <truestep/properties/scape/planted/plain.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Chooses the steps and segments of a SCAPE trace on which known bugs are tried.
 #include "replay.hpp"
 
 #include <algorithm>

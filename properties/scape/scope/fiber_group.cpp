@@ -1,3 +1,4 @@
+// Runs ranks as fibers that take turns in one thread, with a communicator between them.
 #include "fiber_group.hpp"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Runs batches of tiny problems on an implementation and the reference, and shrinks mismatches.
 #include "small_scope_harness.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes and parses a tiny two-step problem as text, makes its scenario, and compares its runs.
 #include "tiny.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Tests which steps and segments of a recorded run the search for a known bug tries.
 #include "replay.hpp"
 
 #include <algorithm>

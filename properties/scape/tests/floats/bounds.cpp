@@ -1,3 +1,4 @@
+// Measures how much of REL's bounds honest and dishonest forms of section 5's formulas use.
 #include "bounds.hpp"
 
 #include <array>

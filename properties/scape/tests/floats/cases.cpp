@@ -1,3 +1,4 @@
+// Generates the inputs for the passes: all floats, pairs of exponents, special and drawn values.
 #include "cases.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs every form of a pass on batches of inputs, compares the bits, and tallies differences.
 #include "compare_forms.hpp"
 
 #include <algorithm>

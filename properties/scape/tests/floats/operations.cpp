@@ -1,3 +1,4 @@
+// Defines each pass of a step as an operation: its host kernel and the oracle's formula.
 #include "operations.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes section 5's formulas with MPFR: each operation with 200 bits, then rounded once.
 #include "oracle.hpp"
 
 #include <array>

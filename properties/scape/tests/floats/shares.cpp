@@ -1,3 +1,4 @@
+// Counts errors as shares of their limits, and prints the greatest share and the median.
 #include "shares.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks ULP distance, REL's scalar, bf16 rounding and a step's scalars over sampled or all floats.
 #include "yardsticks.hpp"
 
 #include <array>
