@@ -1,3 +1,4 @@
+// Adds `truestep check`: the gate over all systems of this project.
 #include "commands.hpp"
 #include "systems.hpp"
 

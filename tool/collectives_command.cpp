@@ -1,3 +1,4 @@
+// Adds `truestep collectives`, which checks the recorded collectives of a run's ranks.
 #include "commands.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Adds `truestep diff`, which finds where two traces of one system first differ in any bit.
 #include "commands.hpp"
 
 #include <cstdio>

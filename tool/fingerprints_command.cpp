@@ -1,3 +1,4 @@
+// Adds `truestep fingerprints`, which compares the ranks of a run, or two runs, by fingerprints.
 #include "commands.hpp"
 
 #include <cstdio>

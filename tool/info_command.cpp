@@ -1,3 +1,4 @@
+// Adds `truestep info`, which prints versions, compiled-in parts and the processor.
 #include "commands.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Adds `truestep join`, which joins the files of a run's ranks into one trace.
 #include "commands.hpp"
 
 #include <cstdio>

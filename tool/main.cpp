@@ -1,3 +1,4 @@
+// Dispatches truestep's command line to its commands and to the programs that belong to it.
 #include "commands.hpp"
 #include "training.hpp"
 

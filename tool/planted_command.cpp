@@ -1,3 +1,4 @@
+// Adds `truestep planted`, which tests that the gate catches each known bug.
 #include "commands.hpp"
 #include "planted_search.hpp"
 

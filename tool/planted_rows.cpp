@@ -1,3 +1,4 @@
+// Makes the result rows of `planted`: bugs skipped or not caught, and clean implementations.
 #include "planted_rows.hpp"
 
 #include <truestep/report/status.hpp>

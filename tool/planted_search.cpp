@@ -1,3 +1,4 @@
+// Tries the properties on each known bug until one catches it, and on the clean implementations.
 #include "planted_search.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Adds `truestep record`, which writes synthetic runs of the reference as traces.
 #include "commands.hpp"
 
 #include <algorithm>

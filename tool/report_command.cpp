@@ -1,3 +1,4 @@
+// Adds `truestep report`, which joins result files into one page and one JUnit file.
 #include "commands.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Runs trainings as the separate program `converge`, in tools that do not link the trainer.
 #include "training.hpp"
 
 #include <truestep/gate/subcommands.hpp>

@@ -1,3 +1,4 @@
+// Adds `truestep verify`, which checks traces against the reference and writes pages and JUnit.
 #include "commands.hpp"
 
 #include <algorithm>

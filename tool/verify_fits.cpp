@@ -1,3 +1,4 @@
+// Searches in a child process for the known bugs that explain a failed trace.
 #include "verify_fits.hpp"
 
 #include <exception>

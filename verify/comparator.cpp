@@ -1,3 +1,4 @@
+// Compares vectors and masks value by value at a level, and words the differences.
 #include <truestep/verify/comparator.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares the fingerprints of a run's ranks, or of two runs, and reports the first difference.
 #include <truestep/verify/compare_fingerprints.hpp>
 
 #include <algorithm>

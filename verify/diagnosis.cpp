@@ -1,3 +1,4 @@
+// Suggests why a run failed: a known bug, a hint from wrong values, or only rounding.
 #include <truestep/verify/diagnosis.hpp>
 
 #include <exception>

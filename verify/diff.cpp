@@ -1,3 +1,4 @@
+// Compares two traces of one system bit by bit: settings, inputs and results.
 #include <truestep/verify/diff.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds the known bug that explains recorded values within their rounding limits.
 #include <truestep/verify/known_bugs.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Names, explains and parses the levels of equality, such as EXACT and REL.
 #include <truestep/verify/level.hpp>
 
 #include <truestep/problem/error.hpp>

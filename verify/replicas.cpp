@@ -1,3 +1,4 @@
+// Checks that results are equal on all ranks, by copies or fingerprints, and names the odd ranks.
 #include <truestep/verify/replicas.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes a verdict on a trace, or a difference of two traces, as text and as JSON.
 #include <truestep/verify/report.hpp>
 
 #include <bit>

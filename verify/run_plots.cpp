@@ -1,3 +1,4 @@
+// Counts differences by step and tensor for the page's map, and writes plots as JSON.
 #include <truestep/verify/run_plots.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Counts wrong values or steps that are a whole factor away from the expected ones.
 #include <truestep/verify/scale_matches.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses the tensors and injections of a synthetic run, and checks that it fits memory and disk.
 #include <truestep/verify/synthetic_run.hpp>
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Parses the settings of a synthetic run from its options, and refuses unknown ones.
 #include <truestep/verify/traces.hpp>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Adds up the rows of a verdict, and names where a step of the reference begins.
 #include <truestep/verify/verdict.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Builds the verdict on a trace from comparisons: rows, first divergence, maps and status.
 #include <truestep/verify/verdict_builder.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests the tool's help, usage errors, colours, and its commands `model`, `info` and `verify`.
 #include <filesystem>
 #include <iterator>
 #include <map>

@@ -1,3 +1,4 @@
+// Tests `truestep train`: learning, seeds, checkpoints, verdicts on pairs of runs, and bad input.
 #include <cmath>
 #include <cstdint>
 #include <filesystem>

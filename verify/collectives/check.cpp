@@ -1,3 +1,4 @@
+// Checks that all ranks of a run call the same collectives, and that each does what is defined.
 #include <truestep/verify/collectives/check.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Holds each collective's calls to its definition: copies, moved parts and reductions.
 #include "definitions.hpp"
 
 #include <algorithm>

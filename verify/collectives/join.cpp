@@ -1,3 +1,4 @@
+// Joins the collectives that ranks recorded: the n-th calls of a group become one call.
 #include "join.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the file of collectives that one rank wrote while it trained.
 #include <truestep/verify/collectives/recording.hpp>
 
 #include <algorithm>

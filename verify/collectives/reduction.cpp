@@ -1,3 +1,4 @@
+// Finds which reduction explains a result, for each number type, within the error of any order.
 #include <truestep/verify/collectives/reduction.hpp>
 
 #include <algorithm>

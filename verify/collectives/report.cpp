@@ -1,3 +1,4 @@
+// Writes the verdict on a run's collectives as text and as JSON.
 #include <cmath>
 #include <cstdio>
 

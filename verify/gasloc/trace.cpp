@@ -1,3 +1,4 @@
+// Reads GASLoC's traces: head, graphs of each round, schema and results.
 #include <truestep/verify/gasloc/traces.hpp>
 
 #include <array>

@@ -1,3 +1,4 @@
+// Compares a GASLoC trace round by round with the reference.
 #include <truestep/verify/gasloc/traces.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Judges the codeword indices and codebooks of a MAPL trace.
 #include "codewords.hpp"
 
 #include <cmath>

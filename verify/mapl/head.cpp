@@ -1,3 +1,4 @@
+// Reads and checks what a MAPL trace holds before its first step.
 #include "head.hpp"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Bounds the rounding error of a MAPL subspace step, and judges distances and nearest codewords.
 #include <truestep/verify/mapl/judgement.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares a trace of one MAPL boundary step by step with the reference.
 #include <truestep/verify/mapl/traces.hpp>
 
 #include <algorithm>

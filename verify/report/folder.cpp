@@ -1,3 +1,4 @@
+// Writes index.html, junit.xml and JSON files so that a full disk leaves no partial file.
 #include <truestep/report/folder.hpp>
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Writes result files of `check` and `planted` as JUnit suites.
 #include <truestep/report/junit.hpp>
 
 #include <utility>

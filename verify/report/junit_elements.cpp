@@ -1,3 +1,4 @@
+// Writes the attributes, counts, properties and document frame that JUnit files share.
 #include "junit_elements.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Assembles the HTML page of result files: headline, counts, failures and tables.
 #include <truestep/report/page.hpp>
 
 #include "page_rows.hpp"

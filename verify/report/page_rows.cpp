@@ -1,3 +1,4 @@
+// Gathers the rows of result files, orders failures, and words titles, statuses and explanations.
 #include "page_rows.hpp"
 
 #include <algorithm>

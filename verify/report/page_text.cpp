@@ -1,3 +1,4 @@
+// Reads keys of incomplete results, and formats and escapes text for XML and HTML.
 #include "page_text.hpp"
 
 #include <algorithm>

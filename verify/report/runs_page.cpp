@@ -1,3 +1,4 @@
+// Assembles the HTML page of verified runs: overview, failures first, phases and drawings.
 #include <truestep/report/runs.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks that a JSON file has the required keys and types, and words the errors.
 #include "shape.hpp"
 
 #include <truestep/problem/text.hpp>

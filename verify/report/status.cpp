@@ -1,3 +1,4 @@
+// Names the outcomes of a check, such as PASSED and MISTRUSTED.
 #include <truestep/report/status.hpp>
 
 namespace truestep::report {

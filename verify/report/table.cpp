@@ -1,3 +1,4 @@
+// Lays out text tables with aligned columns, and formats percentages and ULPs.
 #include <truestep/report/table.hpp>
 
 #include <algorithm>

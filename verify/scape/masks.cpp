@@ -1,3 +1,4 @@
+// Judges recorded masks: near ties, distances of scores, and masks that belong to another step.
 #include "masks.hpp"
 
 #include <algorithm>

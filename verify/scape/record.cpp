@@ -1,3 +1,4 @@
+// Runs SCAPE's or AdamS's reference on synthetic gradients, and writes the run as a trace.
 #include <truestep/verify/scape/record.hpp>
 
 #include <algorithm>

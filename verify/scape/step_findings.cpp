@@ -1,3 +1,4 @@
+// Joins the findings of a step's pieces, and judges the recorded scales of payloads.
 #include "step_findings.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Turns step findings into verdict rows, hints at what wrong values share, and curves.
 #include "step_verdict.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads and writes traces of SCAPE and AdamS: head, schema, initial state and steps.
 #include <truestep/verify/scape/trace.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Cuts a SCAPE trace into pieces of whole segments that can be checked independently.
 #include "trace_piece.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares a trace of SCAPE or AdamS with the reference, whole or in pieces on several threads.
 #include <truestep/verify/scape/verify_trace.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests comparisons at each level: NaN, zeros, limits, masks, and defects of other comparators.
 #include <truestep/verify/comparator.hpp>
 
 #include <algorithm>

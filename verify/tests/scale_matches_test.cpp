@@ -1,3 +1,4 @@
+// Tests which wrong values count as a whole factor away, given rounding and limits.
 #include <truestep/verify/scale_matches.hpp>
 
 #include <cmath>

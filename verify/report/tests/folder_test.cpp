@@ -1,3 +1,4 @@
+// Tests that a full disk never leaves a partial report, and how links and devices are written.
 #include <truestep/report/folder.hpp>
 
 #include <csignal>

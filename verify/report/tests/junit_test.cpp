@@ -1,3 +1,4 @@
+// Tests JUnit files of results: failure counts, the text of a failure, and several files in one.
 #include <truestep/report/junit.hpp>
 
 #include <string>

@@ -1,3 +1,4 @@
+// Builds the sample results of the page's tests, and checks that a page is well-formed.
 #include "page_support.hpp"
 
 #include <algorithm>

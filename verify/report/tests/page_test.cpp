@@ -1,3 +1,4 @@
+// Tests the HTML page of results: headline, failures, drawings, tables and escaping.
 #include <truestep/report/page.hpp>
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Tests that malformed result files are refused with the place and the remedy.
 #include <truestep/report/page_data.hpp>
 
 #include <algorithm>

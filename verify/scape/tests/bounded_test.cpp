@@ -1,3 +1,4 @@
+// Tests the scalar that carries error bounds: fp32 results in any order lie within them.
 #include <truestep/verify/bounded.hpp>
 
 #include <algorithm>

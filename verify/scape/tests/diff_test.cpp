@@ -1,3 +1,4 @@
+// Tests which difference of two traces is named first, and which traces are not comparable.
 #include <truestep/verify/diff.hpp>
 
 #include <bit>

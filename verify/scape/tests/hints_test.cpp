@@ -1,3 +1,4 @@
+// Tests the hints on a failed run: masks of another step, and factors of the number of ranks.
 #include <algorithm>
 #include <cstdint>
 #include <string>

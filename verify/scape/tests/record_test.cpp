@@ -1,3 +1,4 @@
+// Tests synthetic runs: parsed options, drawn gradients, injected values, refused steps and halts.
 #include <truestep/verify/scape/record.hpp>
 
 #include <bit>

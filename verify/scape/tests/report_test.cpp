@@ -1,3 +1,4 @@
+// Tests the text and JSON reports of verdicts on SCAPE traces, and the tables in them.
 #include <truestep/verify/report.hpp>
 
 #include <algorithm>

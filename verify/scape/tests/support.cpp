@@ -1,3 +1,4 @@
+// Runs the tool, and edits trace files, for the tests of verify/ and the tool.
 #include "support.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that traces are read back in every bit, and that malformed ones are refused.
 #include <truestep/verify/scape/trace.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests verification at EXACT, REL and BF16, with parameter groups and nearly equal scores.
 #include <cstddef>
 #include <string>
 #include <variant>

@@ -1,3 +1,4 @@
+// Tests verdicts on good traces, on refused steps, and on traces that prove little.
 #include <truestep/verify/scape/verify_trace.hpp>
 
 #include <algorithm>

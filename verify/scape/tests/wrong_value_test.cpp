@@ -1,3 +1,4 @@
+// Tests that one wrong value or bit is found at its place, and which later results it makes fail.
 #include <algorithm>
 #include <bit>
 #include <cmath>
