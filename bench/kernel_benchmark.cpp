@@ -18,6 +18,7 @@
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/scape/mask_code.hpp>
 
+#include "benchmark_out.hpp"
 #include "kernel_data.hpp"
 #include "measure.hpp"
 
@@ -327,6 +328,7 @@ int main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv))
         return 1;
+    add_benchmark_context();
     benchmark::RunSpecifiedBenchmarks();
     for (const Goal& goal : goals())
         std::printf("%-8s %s: at most %.3f times the floor's time, measured %.3f (%.1f %% of its speed)\n",

@@ -28,6 +28,7 @@
 #include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
+#include "benchmark_out.hpp"
 #include "model/fit.hpp"
 #include "random_gradient.hpp"
 
@@ -45,6 +46,7 @@ struct Options {
     int steps = 5;
     std::string communicator = "threads";
     std::string rows;
+    std::string benchmark_out;
 };
 
 /// Figures of one step of one rank, as means over steps and ranks.
@@ -251,10 +253,23 @@ void fit(const Rows& rows, bool groups, const char* what, double Row::*member) {
                     found->residual * 100);
 }
 
+/// Its time is a rank's processor time: ranks share cores.
+bench::BenchmarkRow benchmark_row(const Options& options, const Row& row) {
+    char name[128];
+    std::snprintf(name, sizeof name, "levels/%s/d:%lld/density:%g/P:%d%s",
+                  row.groups ? "groups" : "one_level", static_cast<long long>(options.size),
+                  options.density, row.ranks, options.communicator == "mpi" ? "/mpi" : "");
+    bench::BenchmarkRow result{name, {row.cpu}, row.cpu};
+    for (const auto& [member_name, member] : members())
+        result.counters[member_name] = row.*member;
+    return result;
+}
+
 /// Measures each P; one rank reports.
 void run(const Options& options, const std::vector<int>& numbers, bool tells,
          const std::function<Row(const Row&)>& measure) {
     Rows rows;
+    std::vector<bench::BenchmarkRow> written;
     if (tells) {
         rows = read_rows(options);
         std::printf("d = %lld, density %g, %s, %d steps after 2; of a rank and step, the mean of all\n",
@@ -277,9 +292,11 @@ void run(const Options& options, const std::vector<int>& numbers, bool tells,
             std::fflush(stdout);
             keep(options, row);
             rows[{ranks, groups}] = row;
+            written.push_back(benchmark_row(options, row));
         }
     if (!tells)
         return;
+    bench::write_benchmark_out(options.benchmark_out, written);
     std::printf("\n");
     for (const bool groups : {false, true}) {
         fit(rows, groups, "messages", &Row::messages);
@@ -319,6 +336,7 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"threads", "mpi"}));
     app.add_option("--rows", options.rows,
                    "a file to add the rows to; exponents are then of all in it, of one kind");
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     CLI11_PARSE(app, argc, argv);
     try {
         if (options.communicator == "threads") {

@@ -4,10 +4,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include "benchmark_out.hpp"
+
 int main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv))
         return 2;
+    truestep::bench::add_benchmark_context();
     try {
         benchmark::RunSpecifiedBenchmarks();
     } catch (const std::exception& error) {

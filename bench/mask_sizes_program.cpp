@@ -27,6 +27,7 @@
 #include <zstd.h>
 #endif
 
+#include "benchmark_out.hpp"
 #include "measure.hpp"
 #include "random_gradient.hpp"
 
@@ -43,6 +44,7 @@ struct Options {
     std::vector<double> densities{0.01, 0.1};
     int steps = 8;
     int rounds = 5;
+    std::string benchmark_out;
 };
 
 /// Masks of two consecutive steps.
@@ -237,7 +239,23 @@ std::vector<Taken> take(const std::vector<Code>& all, const Mask& mask, int roun
     return result;
 }
 
-void report(const Options& options, double density) {
+/// Times are a thread's processor time.
+void add_rows(std::vector<bench::BenchmarkRow>& rows, const Options& options, double density,
+              std::string code, const Taken& taken) {
+    std::erase(code, ',');
+    std::ranges::replace(code, ' ', '_');
+    char tail[64];
+    std::snprintf(tail, sizeof tail, "/%s/d:%lld/density:%g", code.c_str(),
+                  static_cast<long long>(options.size), density);
+    for (const auto& [what, seconds] :
+         {std::pair{"mask_sizes/encode", &taken.encoding}, std::pair{"mask_sizes/decode", &taken.decoding}})
+        rows.push_back({std::string(what) + tail,
+                        *seconds,
+                        median(*seconds),
+                        {{"code_bytes", static_cast<double>(taken.bytes)}}});
+}
+
+void report(const Options& options, double density, std::vector<bench::BenchmarkRow>& rows) {
     const Masks masks = masks_of(options.size, density, options.steps);
     const auto d = static_cast<double>(options.size);
     const double least = entropy(d, static_cast<double>(masks.mask.selected()));
@@ -259,6 +277,7 @@ void report(const Options& options, double density) {
     const std::vector<Code> all = codes(masks.mask.selected());
     const std::vector<Taken> taken = take(all, masks.mask, options.rounds);
     for (std::size_t i = 0; i < all.size(); ++i) {
+        add_rows(rows, options, density, all[i].name, taken[i]);
         size(all[i].name, 8.0 * static_cast<double>(taken[i].bytes));
         std::printf(" %9.2f %9.2f\n", median(taken[i].encoding) / median(taken[0].encoding),
                     median(taken[i].decoding) / median(taken[0].decoding));
@@ -280,10 +299,13 @@ int main(int argc, char** argv) {
     app.add_option("--densities", options.densities)->delimiter(',')->check(CLI::Range(1e-6, 0.5));
     app.add_option("--steps", options.steps, "before the mask")->check(CLI::Range(2, 1000));
     app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     CLI11_PARSE(app, argc, argv);
     try {
+        std::vector<bench::BenchmarkRow> rows;
         for (const double density : options.densities)
-            report(options, density);
+            report(options, density, rows);
+        bench::write_benchmark_out(options.benchmark_out, rows);
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_mask_sizes: %s\n", error.what());

@@ -2,6 +2,7 @@
 // setting needs its own process, since freed memory is not returned reliably; bench/peak-memory
 // runs them all.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/optimizer.hpp>
 
+#include "benchmark_out.hpp"
 #include "random_gradient.hpp"
 
 namespace {
@@ -32,6 +34,7 @@ struct Options {
     double step_limit = 0.02;
     std::string communicator = "alone";
     bool header = false;
+    std::string benchmark_out;
 };
 
 /// The bytes in a line of /proc/self/status.
@@ -68,9 +71,14 @@ void take_steps(const Options& options, Index size, Communicator& communicator) 
     static_cast<void>(optimizer->coming_mask());
 }
 
+struct Measured {
+    double peak;    ///< bytes
+    double seconds; ///< of a step, with what the optimizer's beginning takes
+};
+
 /// Bytes above what the process held with a communicator, after steps of a small model. Code and
 /// the communicator's own buffers are not in the formula.
-double peak_of_rank(const Options& options, Communicator& communicator) {
+Measured peak_of_rank(const Options& options, Communicator& communicator) {
     constexpr Index small = 1 << 14;
     take_steps(options, small, communicator);
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 16}) {
@@ -83,8 +91,10 @@ double peak_of_rank(const Options& options, Communicator& communicator) {
     malloc_trim(0);
     forget_peak();
     const double before = status_bytes("VmRSS");
+    const auto begin = std::chrono::steady_clock::now();
     take_steps(options, options.size, communicator);
-    return status_bytes("VmHWM") - before;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    return {status_bytes("VmHWM") - before, seconds.count() / options.steps};
 }
 
 /// Section 4's formula: w, g, e, two masks and m packed.
@@ -122,8 +132,18 @@ void report(const Options& options, int ranks, double peak) {
 /// Reports the rank that holds most.
 void measure(const Options& options, Communicator& communicator) {
     const auto all = distributed::gather_records(communicator, peak_of_rank(options, communicator));
-    if (communicator.rank() == 0)
-        report(options, communicator.size(), *std::max_element(all.begin(), all.end()));
+    if (communicator.rank() != 0)
+        return;
+    const Measured& most = *std::ranges::max_element(all, {}, &Measured::peak);
+    report(options, communicator.size(), most.peak);
+    char name[96];
+    std::snprintf(name, sizeof name, "memory/d:%lld/density:%g/P:%d", static_cast<long long>(options.size),
+                  options.density, communicator.size());
+    bench::write_benchmark_out(options.benchmark_out,
+                               {{name,
+                                 {most.seconds},
+                                 most.seconds,
+                                 {{"peak_bytes", most.peak}, {"formula_bytes", formula_bytes(options)}}}});
 }
 
 } // namespace
@@ -142,6 +162,7 @@ int main(int argc, char** argv) {
     app.add_option("--communicator", options.communicator, "alone, or mpi under mpirun")
         ->check(CLI::IsMember({"alone", "mpi"}));
     app.add_flag("--header", options.header, "print the names of the columns first");
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     CLI11_PARSE(app, argc, argv);
     try {
         if (options.communicator == "alone") {

@@ -11,6 +11,7 @@
 #include <truestep/optimizer.hpp>
 #include <truestep/problem/data.hpp>
 
+#include "benchmark_out.hpp"
 #include "step_counters.hpp"
 
 namespace {
@@ -126,6 +127,7 @@ int main(int argc, char** argv) {
     for (const std::int64_t density : {100, 10})
         for (const std::int64_t size : {1 << 20, 1 << 22, 1 << 24})
             row->Args({size, density});
+    add_benchmark_context();
     benchmark::RunSpecifiedBenchmarks();
     ranks.follow({Order::Kind::end, 0, 1});
     return 0;

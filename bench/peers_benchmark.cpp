@@ -22,6 +22,7 @@
 #include <truestep/distributed/mpi.hpp>
 #include <truestep/problem/error.hpp>
 
+#include "benchmark_out.hpp"
 #include "peers/check.hpp"
 #include "peers/links.hpp"
 #include "peers_report.hpp"
@@ -329,6 +330,7 @@ int main(int argc, char** argv) {
                                   CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
         ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "also write the figures to this file");
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     app.add_option("--title", options.title, "what to say before the table");
     app.add_option("--timeout", options.timeout, "seconds until a rank that does not answer ends all")
         ->check(CLI::PositiveNumber);

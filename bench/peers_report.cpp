@@ -11,6 +11,8 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/statistics.hpp>
 
+#include "benchmark_out.hpp"
+
 namespace truestep::bench {
 namespace {
 
@@ -128,6 +130,45 @@ nlohmann::json json_of(const Options& options, const std::vector<ReportRow>& row
     return json;
 }
 
+std::string benchmark_name(const Options& options, const Row& row) {
+    std::string name = "peers/" + std::string(row.kind->name);
+    const auto add = [&name](const char* key, double value) {
+        char text[48];
+        std::snprintf(text, sizeof text, "%s%.9g", key, value);
+        name += text;
+    };
+    if (row.kind->number == peers::Number::density)
+        add(":", row.setting.density);
+    if (row.kind->number == peers::Number::inner_steps)
+        add(":", row.inner_steps());
+    add("/d:", static_cast<double>(options.size));
+    add("/P:", options.ranks);
+    if (options.threads > 1)
+        add("/threads_of_a_rank:", options.threads);
+    if (options.communicator != "threads")
+        name += "/" + options.communicator;
+    if (options.rate > 0)
+        add("/Mbit:", options.rate * 1e-6);
+    if (options.delay > 0)
+        add("/delay_us:", options.delay * 1e6);
+    return name;
+}
+
+std::vector<BenchmarkRow> benchmark_rows(const Options& options, const std::vector<ReportRow>& rows,
+                                         double dense) {
+    std::vector<BenchmarkRow> result;
+    for (const ReportRow& told : rows) {
+        std::map<std::string, double> counters{
+            {"share_of_limit", 1 / told.x_larger()},
+            {"speed_up_over_dense", dense / told.seconds},
+            {"sent_B/param", mean(told.row.counted) / static_cast<double>(options.size)},
+            {"wrong", static_cast<double>(told.row.wrong)}};
+        result.push_back({benchmark_name(options, told.row), told.row.seconds, median(told.row.cpu),
+                          std::move(counters)});
+    }
+    return result;
+}
+
 } // namespace
 
 void print(const Options& options, const Figures& figures) {
@@ -143,6 +184,7 @@ void print(const Options& options, const Figures& figures) {
     if (!options.json.empty() &&
         !(std::ofstream(options.json) << json_of(options, rows, copy, dense).dump(1) << '\n'))
         throw Error("cannot write " + options.json);
+    write_benchmark_out(options.benchmark_out, benchmark_rows(options, rows, dense));
 }
 
 bool in_order(const std::vector<Row>& rows) {

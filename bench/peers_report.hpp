@@ -32,6 +32,7 @@ struct Options {
     double rate = 0;  ///< of a rank's link, bits a second each way; 0: none that would bound anything
     double delay = 0; ///< seconds of a frame from rank to rank at least, where the network sees to that
     std::string json;
+    std::string benchmark_out;
     std::string title;
     int timeout = 300;
 };

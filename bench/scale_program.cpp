@@ -19,6 +19,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/statistics.hpp>
 
+#include "benchmark_out.hpp"
 #include "model/fit.hpp"
 #include "model/plot.hpp"
 #include "peers/links.hpp"
@@ -39,6 +40,7 @@ struct Options {
     double memory_share = 0.75;
     std::string plots;
     std::string json;
+    std::string benchmark_out;
 };
 
 struct Scheme {
@@ -295,6 +297,19 @@ void write_json(const Options& options, const std::vector<Row>& rows) {
     write(options.json, json.dump(1) + "\n");
 }
 
+std::vector<bench::BenchmarkRow> benchmark_rows(const std::vector<Row>& rows) {
+    std::vector<bench::BenchmarkRow> result;
+    for (const Row& row : rows) {
+        std::string name = "scale/" + row.scheme.text();
+        std::ranges::replace(name, ' ', ':');
+        name += "/d:" + std::to_string(row.size) + "/P:" + std::to_string(row.ranks);
+        // At P = 1 one size is in both tables.
+        if (std::ranges::find(result, name, &bench::BenchmarkRow::name) == result.end())
+            result.push_back({name, row.walls, row.cpu(), {{"copy_seconds", row.copy()}}});
+    }
+    return result;
+}
+
 void run(const Options& options) {
     std::vector<Row> by_size;
     std::vector<Row> by_ranks;
@@ -316,10 +331,10 @@ void run(const Options& options) {
     std::printf("\n");
     print(by_ranks);
     report(options, by_size, by_ranks);
-    if (!options.json.empty()) {
-        by_size.insert(by_size.end(), by_ranks.begin(), by_ranks.end());
+    by_size.insert(by_size.end(), by_ranks.begin(), by_ranks.end());
+    if (!options.json.empty())
         write_json(options, by_size);
-    }
+    bench::write_benchmark_out(options.benchmark_out, benchmark_rows(by_size));
 }
 
 } // namespace
@@ -341,6 +356,7 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(0.01, 1.0));
     app.add_option("--plots", options.plots, "write the plots to this folder");
     app.add_option("--json", options.json, "also write the figures to this file");
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     CLI11_PARSE(app, argc, argv);
     try {
         run(options);

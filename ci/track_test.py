@@ -134,7 +134,8 @@ else:
     run = int(count.read_text()) if count.exists() else 0
     count.write_text(str(run + 1))
     noise = 1 + 0.01 * ((run * 7 + {offset}) % 10) / 10
-    print(json.dumps({{"benchmarks": [
+    out = next(word for word in sys.argv if word.startswith("--benchmark_out="))
+    pathlib.Path(out.partition("=")[2]).write_text(json.dumps({{"context": {{"date": ""}}, "benchmarks": [
         {{"name": name, "real_time": seconds * noise * {mean} * 1e3, "time_unit": "ms", {tenth} "share_of_floor": 0.5}}
         for name, seconds in rows.items()]}}))
 """
@@ -194,22 +195,25 @@ class Track(unittest.TestCase):
         self.programs("tree", {"local_pass/d:4194304/1": 0.5}, offset=3, mean=2.0)
         self.assertEqual(self.track().returncode, 0)
 
-    def peers(self, side, seconds, x_limit=None):
+    def peers(self, side, seconds, share=None, option="--benchmark_out"):
         """A bench_peers whose three peers take these times."""
         (self.folder / side).mkdir(exist_ok=True)
         path = self.folder / side / "bench_peers"
-        rows = [{"seconds": [seconds * (1 + number / 1000) for number in range(25)]} | ({"x_limit": x_limit} if x_limit else {})] * 3
+        rows = [{"name": f"peers/{peer}/d:1048576/P:2", "time_unit": "s"} | ({"share_of_limit": share} if share else {})
+                for peer in ("dense", "scape:0.01", "scape:0.1")]
         path.write_text(f"#!{sys.executable} -SE\nimport json, pathlib, sys\n"
                         f"count = pathlib.Path(__file__ + '.count')\n"
                         f"run = int(count.read_text()) if count.exists() else 0\ncount.write_text(str(run + 1))\n"
                         f"rows = {rows}\nfor row in rows:\n"
-                        f"    row['seconds'] = [value * (1 + run / 1000) for value in row['seconds']]\n"
-                        f"pathlib.Path(sys.argv[sys.argv.index('--json') + 1]).write_text(json.dumps({{'rows': rows}}))\n")
+                        f"    row['real_time'] = row['tenth_seconds'] = {seconds} * (1 + run / 1000)\n"
+                        f"if '--help' in sys.argv:\n    print('{option}')\nelse:\n"
+                        f"    out = next(word for word in sys.argv if word.startswith('--benchmark_out='))\n"
+                        f"    pathlib.Path(out.partition('=')[2]).write_text(json.dumps({{'context': {{'date': ''}}, 'benchmarks': rows}}))\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def test_whole_steps_are_watched_beside_their_limit(self):
         self.peers("base", 0.01)  # of before there was an x limit
-        self.peers("tree", 0.012, x_limit=1.25)
+        self.peers("tree", 0.012, share=0.8)
         result = self.track()
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         row = self.rows()["peers/scape:0.01/d:1048576/P:2"]
@@ -217,6 +221,13 @@ class Track(unittest.TestCase):
         self.assertAlmostEqual(row["ratio"], 1.2, delta=0.02)
         self.assertEqual((row["of"], row["share"]), ("limit", 0.8))
         self.assertIn("0.800 limit", result.stdout)
+
+    def test_a_base_that_writes_no_such_file_has_no_peers(self):
+        self.peers("base", 0.01, option="--json")
+        self.peers("tree", 0.01)
+        result = self.track()
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"NEW +peers/dense/d:1048576/P:2")
 
     def test_means_count_where_one_side_has_no_more(self):
         self.programs("base", {"local_pass/d:4194304/1": 0.5}, mean=2.0, tenth=False)

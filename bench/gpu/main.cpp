@@ -1,4 +1,5 @@
 // Runs bench_gpu: measures on the device or skips, prints the report, sets the exit status.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -6,6 +7,7 @@
 #include <truestep/gpu/availability.hpp>
 #include <truestep/problem/error.hpp>
 
+#include "benchmark_out.hpp"
 #include "gpu/figures.hpp"
 #include "gpu/options.hpp"
 #if defined(TRUESTEP_WITH_CUDA)
@@ -30,6 +32,20 @@ Report report_of([[maybe_unused]] const Options& options) {
 #endif
 }
 
+std::vector<truestep::bench::BenchmarkRow> benchmark_rows(const Report& report) {
+    std::vector<truestep::bench::BenchmarkRow> rows;
+    for (const Row& row : report.rows) {
+        char tail[64];
+        std::snprintf(tail, sizeof tail, "/d:%lld/density:%g", static_cast<long long>(row.d), row.density);
+        std::string name = "gpu/" + row.name + tail;
+        std::ranges::replace(name, ' ', '_');
+        // The device's clock; the host waits meanwhile.
+        rows.push_back(
+            {name, row.seconds, truestep::median(row.seconds), {{"share_of_copy", row.share_of_copy()}}});
+    }
+    return rows;
+}
+
 int run(const Options& options) {
     Report report = report_of(options);
     if (!options.torch.empty())
@@ -37,6 +53,7 @@ int run(const Options& options) {
     std::fputs(text(report).c_str(), stdout);
     if (!options.json.empty() && !(std::ofstream(options.json) << json(report).dump(1) << '\n'))
         throw truestep::Error("cannot write " + options.json);
+    truestep::bench::write_benchmark_out(options.benchmark_out, benchmark_rows(report));
     if (!report.skipped.empty())
         return options.require_device ? 1 : 0;
     return report.wrong() ? 1 : 0;

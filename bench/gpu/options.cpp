@@ -6,6 +6,8 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
+#include "benchmark_out.hpp"
+
 namespace truestep::gpu::bench {
 
 Index parse_size(const std::string& text) {
@@ -50,6 +52,8 @@ ParsedOptions parse(int argc, const char* const* argv) {
         ->check(CLI::Range(Index{1}, Index{1} << 24));
     app.add_flag("--require-device", options.require_device, "end with 1 where there is none");
     app.add_option("--json", options.json, "also write the figures to this file");
+    app.add_option(truestep::bench::benchmark_out_option, options.benchmark_out,
+                   truestep::bench::benchmark_out_help);
     app.add_option("--torch", options.torch, "put the figures of this file of torch_adamw.py beside ours")
         ->check(CLI::ExistingFile);
     try {

@@ -19,7 +19,8 @@ struct Options {
     int samples = 30;
     Index check_size = 1'000'003;
     bool require_device = false;
-    std::string json;  ///< also written there
+    std::string json; ///< also written there
+    std::string benchmark_out;
     std::string torch; ///< what torch_adamw.py has written, to stand beside
 };
 

@@ -8,8 +8,12 @@ with 0.
 """
 import argparse
 import json
+import pathlib
 import statistics
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import benchmark_out  # noqa: E402
 
 BYTES_PER_PARAMETER = 28  # w, m and v read and written, g read
 HOLD_CYCLES = 1_000_000  # the stream waits so long before each sample, so that the host is ahead of it
@@ -95,6 +99,7 @@ def main():
                         default=[2**20, 2**24, 2**27, 2**30], help="parameters, as 2^20 or numbers")
     parser.add_argument("--samples", type=int, default=30, help="at least so many of each")
     parser.add_argument("--json", help="also write the figures to this file")
+    benchmark_out.add_option(parser)
     parser.add_argument("--require-device", action="store_true", help="end with 1 where nothing could be measured")
     arguments = parser.parse_args()
     if arguments.samples < 1:
@@ -104,6 +109,8 @@ def main():
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
             file.write("\n")
+    benchmark_out.write(arguments.benchmark_out, [
+        benchmark_out.row(f"gpu/{one['name'].replace(' ', '_')}/d:{one['d']}", one["seconds"]) for one in result.get("rows", [])])
     if "skipped" in result:
         print(f"SKIPPED: {result['skipped']}")
         return 1 if arguments.require_device else 0

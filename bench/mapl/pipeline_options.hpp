@@ -25,6 +25,7 @@ struct Options {
     std::string communicator = "threads";
     std::string interface;
     std::string title;
+    std::string benchmark_out;
     int timeout = 300;
 
     [[nodiscard]] std::size_t tokens() const { return static_cast<std::size_t>(size / width); }

@@ -23,6 +23,7 @@
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/statistics.hpp>
 
+#include "benchmark_out.hpp"
 #include "pipeline_options.hpp"
 #include "plain_ends.hpp"
 
@@ -294,6 +295,7 @@ bool print(const Options& options, const std::vector<Row>& rows, const std::stri
     std::printf("%-10s %10s %10s %8s %12s %12s %12s %8s %7s %6s\n", "boundary", "step ms", "least ms",
                 "x time", "formula B", "counted B", "kernel B", "x bytes", "share", "#wrong");
     bool good = true;
+    std::vector<bench::BenchmarkRow> written;
     const double first = median(rows.front().seconds);
     for (const Row& row : rows) {
         const double seconds = median(row.seconds);
@@ -309,8 +311,17 @@ bool print(const Options& options, const std::vector<Row>& rows, const std::stri
                     seconds * 1e3, *std::ranges::min_element(row.seconds) * 1e3, time,
                     static_cast<unsigned long long>(row.formula), static_cast<unsigned long long>(counted),
                     kernel.c_str(), bytes, time / bytes, static_cast<unsigned long long>(row.wrong));
+        // Stages compute nothing, and no clock is kept of what their threads take.
+        written.push_back(
+            {"pipeline/" + row.name + "/d:" + std::to_string(options.size) +
+                 "/width:" + std::to_string(options.width) + "/P:" + std::to_string(options.ranks) +
+                 (how == "mpi" ? "/mpi" : ""),
+             row.seconds,
+             seconds,
+             {{"sent_bytes", static_cast<double>(counted)}, {"wrong", static_cast<double>(row.wrong)}}});
         good = good && counted == row.formula && row.wrong == 0;
     }
+    bench::write_benchmark_out(options.benchmark_out, written);
     if (!good)
         std::fprintf(stderr,
                      "bench_pipeline: a row sends other bytes than its formula's, or arrives wrong\n");
@@ -368,6 +379,7 @@ int main(int argc, char** argv) {
     app.add_option("--title", options.title, "what to say before the table");
     app.add_option("--timeout", options.timeout, "seconds until a rank that does not answer ends all")
         ->check(CLI::PositiveNumber);
+    app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
     CLI11_PARSE(app, argc, argv);
     try {
         check(options);

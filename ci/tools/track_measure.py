@@ -1,12 +1,15 @@
 """What ci/track measures: programs over Google Benchmark, and what they print."""
 
-import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import benchmark_out  # noqa: E402
 
 # Which rows of which program are tracked: small ones, so that all of it takes minutes.
 TRACKED = {
@@ -15,11 +18,10 @@ TRACKED = {
     "bench_storage": r"^checkpoint_(write|read)/d:1048576/",
     "bench_verifier": r"^(verify_exact|verify_rel)/d:100000/|^cases/reference",
 }
-# Whole steps beside their limit: not over Google Benchmark, for peers take turns in one run.
+# Whole steps beside their limit.
 PEERS = "bench_peers"
 PEER_ROWS = {f"peers/{peer}/d:1048576/P:2": peer for peer in ("dense", "scape:0.01", "scape:0.1")}
 PROGRAMS = [*TRACKED, PEERS]
-MEASURE = ["--benchmark_format=json", "--benchmark_min_time=0.1"]
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -75,37 +77,28 @@ class Side:
         """Names used for the comparison, each with the program's own."""
         if not (self.programs / program).exists():
             return {}
-        if program == PEERS:
-            return PEER_ROWS
+        if program == PEERS:  # of before it wrote what others read: its rows are new in the working tree
+            return {name: name for name in PEER_ROWS} if "--benchmark_out" in run([self.programs / program, "--help"]) else {}
         names = run([self.programs / program, "--benchmark_list_tests", f"--benchmark_filter={TRACKED[program]}"],
                     env=self.environment).split()
         return {plain(name): name for name in names}
 
-    def measure_peers(self, rows):
-        """Wall time, since ranks are threads. The share is that of the least bytes at the speed of a copy
-        in the same run (1 / x limit)."""
-        with tempfile.TemporaryDirectory() as folder:
-            figures = pathlib.Path(folder) / "figures.json"
-            run([self.programs / PEERS, "--size", "1048576", "--ranks", "2", "--steps", "25", "--warm-up", "25", "--peers", ",".join(rows.values()),
-                 "--json", figures], env=self.environment)
-            results = json.loads(figures.read_text(encoding="utf-8"))["rows"]
-        for name, row in zip(rows, results, strict=True):
-            seconds = sorted(row["seconds"])
-            self.mean.setdefault(name, []).append(sum(seconds) / len(seconds))
-            self.tenth.setdefault(name, []).append(seconds[round(0.1 * (len(seconds) - 1))])
-            if "x_limit" in row:
-                self.share.setdefault(name, ("limit", []))[1].append(1 / row["x_limit"])
+    def command_of(self, program, rows):
+        """What measures the rows. Peers are over no library, and take turns in one run; their time is wall time, since ranks are threads."""
+        if program == PEERS:
+            return [self.programs / program, "--size", "1048576", "--ranks", "2", "--steps", "25", "--warm-up", "25", "--peers",
+                    ",".join(PEER_ROWS[name] for name in rows)]
+        wanted = "|".join(row.replace(".", "[.]") for row in rows.values())
+        return [self.programs / program, "--benchmark_min_time=0.1", f"--benchmark_filter=^({wanted})$"]
 
     def measure(self, program, rows):
-        if program == PEERS:
-            self.measure_peers(rows)
-            return
-        output = run([self.programs / program, *MEASURE,
-                      f"--benchmark_filter=^({'|'.join(row.replace('.', '[.]') for row in rows.values())})$"], env=self.environment)
-        try:
-            results = json.JSONDecoder().raw_decode(output, output.index("{"))[0]["benchmarks"]
-        except (ValueError, KeyError):
-            raise Refused(f"{program} has not printed what Google Benchmark does: {output[:60]!r}") from None
+        with tempfile.TemporaryDirectory() as folder:
+            figures = pathlib.Path(folder, "figures.json")
+            run([*self.command_of(program, rows), f"--benchmark_out={figures}"], env=self.environment)
+            try:
+                results = benchmark_out.read(figures)["benchmarks"]
+            except ValueError as error:
+                raise Refused(f"{program}: {error}") from None
         for row in results:
             if row.get("error_occurred"):
                 raise Refused(f"{program}: {row['name']}: {row['error_message']}")
@@ -113,7 +106,7 @@ class Side:
             self.mean.setdefault(name, []).append(row["real_time"] * SECONDS[row["time_unit"]])
             if "tenth_seconds" in row:
                 self.tenth.setdefault(name, []).append(row["tenth_seconds"])
-            for of in ("floor", "copy"):
+            for of in ("floor", "copy", "limit"):
                 if f"share_of_{of}" in row:
                     self.share.setdefault(name, (of, []))[1].append(row[f"share_of_{of}"])
                     break
