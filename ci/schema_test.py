@@ -4,6 +4,7 @@ junit.xml is read by junitparser and has only what Jenkins' and GitLab's readers
 Usage: schema_test.py TOOL     status 77: python3-jsonschema or python3-junitparser is not there"""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -80,6 +81,21 @@ class Promises(unittest.TestCase):
         path = self.folder / "young.json"
         path.write_text(json.dumps(document | {"version": 3}), encoding="utf-8")
         done = subprocess.run([TOOL, "report", "--out", self.folder, path], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+
+    def test_a_job_summary(self):
+        self.tool("check --planted 54 --property reference --brief", 1)
+        self.tool("verify fixtures/scape/golden/adams_adam.safetensors", 0, "verdicts.json")
+        summary = self.folder / "summary.md"
+        command = [ROOT / "ci/action/summary", self.folder / "result.json", self.folder / "verdicts.json", "--summary", summary]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"GITHUB_ACTIONS": "true"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        text = summary.read_text(encoding="utf-8")
+        self.assertRegex(text, r"(?m)^\| scape check: planted-54, reference \|  \| FAILED \| step 1, residual of rank 0.* --case .*\| matches known bug 54")
+        self.assertRegex(text, r"(?m)^\| fixtures/scape/golden/adams_adam\.safetensors \| EXACT \| PASSED \|  \|  \|$")
+        self.assertRegex(done.stdout, r"(?m)^::error title=truestep::scape check: planted-54, reference: FAILED: ")
+        self.assertEqual(len(done.stdout.splitlines()), 1)
+        done = subprocess.run([command[0], ROOT / "CMakePresets.json"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
 
     def test_exit_statuses_are_those_of_the_page(self):
