@@ -231,7 +231,7 @@ BENCHMARK(encode)->Apply(shapes_of_codebooks)->UseManualTime();
 
 int main(int argc, char** argv) {
     one_thread_unless_asked();
-    bench::add_benchmark_context();
+    truestep::bench::add_benchmark_context();
     benchmark::AddCustomContext("products", std::string(products_by()));
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv))
