@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What every benchmark writes for others to read, for the scripts: Google Benchmark's JSON (bench/benchmark_out.hpp is the same for programs).
 
 Usage: bench/benchmark_out.py OUT FILE...     the rows of several such files in one, with the context of the first

@@ -17,6 +17,9 @@ try:
     import jsonschema
     import junitparser
 except ImportError as error:
+    system = "/usr/bin/python3"  # which Debian's packages belong to
+    if os.path.realpath(sys.executable) != os.path.realpath(system) and os.access(system, os.X_OK):
+        os.execv(system, [system, *sys.argv])
     print(f"SKIPPED: {error}; Debian has them as python3-jsonschema and python3-junitparser")
     sys.exit(77)
 
