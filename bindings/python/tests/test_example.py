@@ -1,6 +1,7 @@
 """The examples that are shown, docs/examples/train_*.py and verify_ddp.py, run: traces are EXACT, for the package and the tool, the pipeline
 learns, and an optimizer behind DDP gets its verdict, a wrong one too."""
 
+import importlib.util
 import os
 import re
 import socket
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 EXAMPLES = {"train_scape.py": "bindings/python/README.md", "train_gasloc.py": "bindings/python/README.md"}  # and who shows them
 PIPELINE = {"train_mapl.py": "bindings/python/README.md"}  # two stages, and no trace
 VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
+SHARDED = {"verify_fsdp.py": "docs/recording.md"}  # the same under FSDP2
 # What may be wrong in that script, and the first phase that then differs.
 MISTAKES = {
     "the sum in place of the mean": ("recorder.comm_hook()", "recorder.comm_hook(lambda _, bucket: dist.all_reduce(bucket.buffer(), async_op=True)"
@@ -32,9 +34,9 @@ MISTAKES = {
 
 class Example(unittest.TestCase):
     def test_they_are_what_is_shown(self) -> None:
-        for name, shown in (EXAMPLES | PIPELINE | VERDICT).items():
+        for name, shown in (EXAMPLES | PIPELINE | VERDICT | SHARDED).items():
             text = (ROOT / "docs/examples" / name).read_text(encoding="utf-8")
-            self.assertLess(len(text.splitlines()), 30 if name in PIPELINE else 15)
+            self.assertLess(len(text.splitlines()), 30 if name in PIPELINE else 19)
             self.assertIn(textwrap.indent(text, "    ", lambda line: bool(line.strip())), (ROOT / shown).read_text(encoding="utf-8"))
 
     def test_they_run_and_are_exact(self) -> None:
@@ -69,6 +71,19 @@ class Example(unittest.TestCase):
                         self.assertRegex(told, rf"(?m)^ +first divergence: step \d+, phase {phase}, ")
                         if phase == "exchange":
                             self.assert_shown(told, (ROOT / VERDICT[name]).read_text(encoding="utf-8"))
+
+    @unittest.skipIf(importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is None, "no FSDP2")
+    def test_the_verdict_on_a_sharded_model(self) -> None:
+        for name in SHARDED:
+            program = ROOT / "docs/examples" / name
+            with tempfile.TemporaryDirectory() as folder:
+                self.start(3, str(program), folder)
+                result = truestep.verify(f"{folder}/run.rank*.safetensors", level="rel")
+                self.assertTrue(result.passed, result.text)
+                Path(folder, "wrong.py").write_text(program.read_text(encoding="utf-8").replace("betas=(0.9, 0.95)", "betas=(0.9, 0.999)"), encoding="utf-8")
+                self.start(3, f"{folder}/wrong.py", folder)
+                found = truestep.verify(f"{folder}/run.rank*.safetensors", level="rel").first_divergence
+                self.assertEqual((found["step"], found["phase"], found["tensor"]), (2, "update", "0.weight"))
 
     def assert_shown(self, told: str, page: str) -> None:
         """What the page shows below its command is printed, in that order, whatever the figures are."""

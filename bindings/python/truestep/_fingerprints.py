@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, TextIO
 import torch
 import torch.distributed as dist
 
-from . import _library, _values
+from . import _library, _torch_sharded, _values
 from ._errors import Error
 from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
 
@@ -31,14 +32,28 @@ def _mix64(x: torch.Tensor) -> torch.Tensor:
     return x ^ _shifted(x, 31)
 
 
-def _on_its_device(values: torch.Tensor, begin: int) -> int:
-    """H in PyTorch's own operations. Only eight bytes come back from a device; nothing else is copied."""
+def _on_its_device(values: torch.Tensor, begin: int, places: torch.Tensor | None = None) -> int:
+    """H in PyTorch's own operations. Only eight bytes come back from a device; nothing else is copied. ``places``: the index of each value
+    from ``begin`` on, where they do not follow one another."""
     total = 0
     for first in range(0, values.numel(), _PIECE):
         piece = values[first:first + _PIECE].to(torch.float32).view(torch.int32).to(torch.int64) & 0xFFFFFFFF
-        index = torch.arange(begin + first, begin + first + piece.numel(), dtype=torch.int64, device=piece.device)
+        index = (torch.arange(first, first + piece.numel(), dtype=torch.int64, device=piece.device) if places is None
+                 else places[first:first + _PIECE]) + begin
         total += int(_mix64(piece ^ _mix64(index)).sum())
     return total & _WORD
+
+
+def _of_part(tensor: Any, begin: int) -> int:
+    """What this rank's shard of a DTensor adds to the fingerprint of the whole."""
+    part = _torch_sharded.part_of(tensor)
+    if part is None:
+        return fingerprint(_torch_sharded.whole(tensor, "fingerprint"), begin)
+    local = tensor.to_local()
+    _torch_sharded.check_exact(tensor, "fingerprint")
+    if list(part[1][1:]) == list(tensor.shape[1:]):  # whole rows, one after the other
+        return fingerprint(local, begin + (part[0][0] * math.prod(tensor.shape[1:]) if part[0] else 0)) if local.numel() else 0
+    return _on_its_device(local.detach().reshape(-1), begin, _torch_sharded.indices(tensor.shape, part, local.device))
 
 
 def fingerprint(tensor: torch.Tensor, begin: int = 0) -> int:
@@ -66,7 +81,7 @@ class Fingerprints:
     ``truestep fingerprints run.rank*.prints`` then says whether the ranks are alike, and with ``--with other.rank*.prints`` how far two runs
     go together. Nothing is sent, and of a run that dies all steps but the last are there. Gradients are those that ``step`` begins with,
     parameters and ``state`` (names of each parameter's state) what it leaves; ``replicated`` names what has to be the same on all ranks,
-    of a ``truestep.torch.Scape`` by default all that is, of others the parameters. ``every``: records only every so many steps.
+    of a ``truestep.torch.Scape`` by default all that is, of others the parameters. Shards of FSDP2's DTensors are added up over their ranks, 8 bytes a tensor. ``every``: records only every so many steps.
 
     An error, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"`` it is one warning: training
     goes on, and the file ends with the last step that was written.
@@ -88,7 +103,9 @@ class Fingerprints:
             begins.append(begins[-1] + parameter.numel())
         self._begins = begins[:-1]
         for i, (name, parameter) in enumerate(self._entries):
-            _values.check_exact(parameter, f"Fingerprints: {name or f'parameter {i}'}")
+            _torch_sharded.check_exact(parameter, f"Fingerprints: {name or f'parameter {i}'}")
+        if warns and (_torch_sharded.spreads_state(optimizer) or any(_torch_sharded.is_sharded(p) for _, p in self._entries)):
+            raise Error("Fingerprints: on_error is 'warn', and ranks add up the fingerprints of shards, which one alone cannot leave; leave it out")
         self._results = ["gradient", *(_NATIVE if self._native is not None else ["parameters", *self._state])]
         if replicated is None:
             replicated = [name for name in self._results if name in ("parameters", "first_moment", "mask")] if self._native is not None \
@@ -172,7 +189,12 @@ class Fingerprints:
                 line[name] = self._digits(state_of(self._optimizer, [p for _, p in self._entries], name, "Fingerprints"))
         self._write(line)
 
-    def _digits(self, tensors: Sequence[torch.Tensor | None]) -> str:
-        """Digits of a fingerprint. None means zeros, whose fingerprint is not that of an empty vector."""
-        return "".join(f"{fingerprint(torch.zeros(p.numel()) if tensor is None else tensor, begin):016x}"
-                       for tensor, begin, (_, p) in zip(tensors, self._begins, self._entries))
+    def _digits(self, tensors: Iterable[torch.Tensor | None]) -> str:
+        """Digits of a fingerprint. None means zeros, whose fingerprint is not that of an empty vector. Of a DTensor the parts are added up
+        over the ranks that have them, so all ranks have the fingerprint of the whole; copies are not compared here."""
+        sums, sharded = [], []
+        for tensor, begin, (_, p) in zip(tensors, self._begins, self._entries):
+            values = (torch.zeros_like(p) if _torch_sharded.is_sharded(p) else torch.zeros(p.numel())) if tensor is None else tensor
+            sums.append(_of_part(values, begin) if _torch_sharded.is_sharded(values) else fingerprint(values, begin))
+            sharded.append(values if _torch_sharded.is_sharded(values) else None)
+        return "".join(f"{number:016x}" for number in _torch_sharded.add_over_shards(sums, sharded))

@@ -1,12 +1,13 @@
 """Hooks around each step of an optimizer."""
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from ._errors import Error
+from ._torch_sharded import spreads_state, state_on_ranks
 
 Hook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
@@ -72,10 +73,12 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
     return remove
 
 
-def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> list[Any]:
+def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> Iterable[Any]:
     """Each parameter's state after a step; None if it has none yet. A name that no parameter has is an
-    error. So is a state that no parameter with a gradient has, since it is elsewhere
-    (ZeroRedundancyOptimizer, wrappers). Otherwise zeros would be recorded as a result."""
+    error. So is a state that no parameter with a gradient has, since it is elsewhere (wrappers). Otherwise
+    zeros would be recorded as a result."""
+    if spreads_state(optimizer):
+        return state_on_ranks(optimizer, parameters, name, who)
     kind, wraps = type(optimizer).__name__, isinstance(getattr(optimizer, "optim", None), torch.optim.Optimizer)
     states = [{} if wraps else optimizer.state.get(p, {}) for p in parameters]  # after it was loaded, a wrapper's own is a stale copy
     if not any(name in state for state in states):
@@ -83,6 +86,6 @@ def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], n
         if others:
             raise Error(f"{who}: state names {name!r}, which {kind} does not keep; there are {', '.join(others)}")
         if wraps or any(p.grad is not None for p in parameters):
-            raise Error(f"{who}: state names {name!r}, and {kind} keeps no state of the parameters itself (ZeroRedundancyOptimizer spreads it over "
-                        "ranks); record an optimizer that keeps all of it, or leave state out")
+            raise Error(f"{who}: state names {name!r}, and {kind} keeps no state of the parameters itself (it wraps another one); "
+                        "record an optimizer that keeps all of it, or leave state out")
     return [state.get(name) for state in states]

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-from . import _recorder, _values
+from . import _recorder, _torch_sharded, _values
 from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
@@ -42,14 +42,14 @@ class _Held:
             return [torch.zeros(end - begin) for begin, end in cuts]
         if not cuts:
             return []
-        _values.check_memory(tensor, "Recorder")
+        _values.check_memory(_torch_sharded.of_this_rank(tensor), "Recorder")
         found = tensor.numel() if isinstance(tensor, torch.Tensor) else type(tensor).__name__
         if found != parameter.numel():
             raise Error(f"Recorder: of a parameter of {parameter.numel()} values there is {found}; give results that have its values")
-        flat = tensor.detach().reshape(-1)
+        flat = _torch_sharded.whole(tensor, "Recorder").detach().reshape(-1)
         return [_values.as_fp32(flat[begin:end], "Recorder").cpu() for begin, end in cuts]
 
-    def flat(self, tensors: list[Any]) -> np.ndarray:
+    def flat(self, tensors: Iterable[Any]) -> np.ndarray:
         """One fp32 vector of all."""
         return torch.cat([piece for p, t in zip(self.parameters, tensors) for piece in self.of(p, t)]).numpy()
 
@@ -130,7 +130,8 @@ class Recorder:
 
     Of another optimizer that claims to be SCAPE or AdamS say what it trains and where its state holds a result:
     ``Recorder(mine, problem, state={"exp_avg": "first_moment"})``. Every rank's copy is recorded, so a rank that drifts is found.
-    Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own.
+    Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own, and of FSDP2 own_gradients() does.
+    Shards of FSDP2's parameters are gathered at each step, on all ranks together. Of a ZeroRedundancyOptimizer give the problem and state, too.
 
     Of a large run a part: ``sample`` keeps some segments of every vector in full, which are still checked bit for bit, as truestep.Recorder
     has it (0.001, or ["wq", "norm"]); of another optimizer that clips say its norm, ``norm=lambda: mine.last_norm``, and of one whose
@@ -161,6 +162,7 @@ class Recorder:
         if problem is None:
             raise Error("Recorder: what a foreign optimizer trains is not known; give a truestep.Problem of its parameters")
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        _torch_sharded.check_recordable(optimizer, self._parameters, problem.workers, self._state, self._warns)
         distributed = dist.is_available() and dist.is_initialized()
         group = (process_group or dist.group.WORLD) if distributed and problem.workers > 1 else None
         ranks = 1 if group is None else dist.get_world_size(group)
@@ -183,6 +185,7 @@ class Recorder:
         self._taken = 0  # steps of another optimizer before the first that is seen here
         self._gradient: np.ndarray | None = None
         self._own: dict[torch.Tensor, list[torch.Tensor] | None] | None = None  # by the comm hook; None: seen twice
+        self._adds: _torch_sharded.OwnGradients | None = None
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
         self._part_hooks.append(self._part)
@@ -194,7 +197,7 @@ class Recorder:
         of all cannot be wrong."""
         said, held = [tensor.size for tensor in problem.tensors], [p.numel() for p in self._parameters]
         for i, parameter in enumerate(self._parameters):
-            _values.check_exact(parameter, f"Recorder: parameter {i} of the optimizer")
+            _torch_sharded.check_exact(parameter, f"Recorder: parameter {i} of the optimizer")
         if sum(said) != sum(held):
             raise Error(f"Recorder: the problem has {sum(said)} parameters, and the optimizer {sum(held)}; give the tensors that it trains")
         if said != held and sorted(said) == sorted(held):
@@ -243,9 +246,10 @@ class Recorder:
     def _steps_taken(self) -> int:
         """Steps that another optimizer took before the first one seen here, for a run that continues an
         earlier one."""
-        states = [state for state in map(self._optimizer.state.get, self._parameters) if state]
-        steps = [int(state["step"]) for state in states if "step" in state]
-        if not steps and any(isinstance(state.get(key), torch.Tensor) and state[key].any() for state in states for key in self._state):
+        states = [state for state in map(_torch_sharded.inner(self._optimizer).state.get, self._parameters) if state]
+        steps = _torch_sharded.steps_on_ranks(self._optimizer, [int(state["step"]) for state in states if "step" in state])
+        if not steps and any(isinstance(state.get(key), torch.Tensor) and _torch_sharded.of_this_rank(state[key]).any()
+                             for state in states for key in self._state):
             raise Error("Recorder: the optimizer has a state already, and its number of steps is unknown without 'step'; begin to record "
                         "before its first step, or keep 'step' in its state")
         return max(steps, default=0)
@@ -318,9 +322,17 @@ class Recorder:
 
         return keep
 
+    def own_gradients(self, model: torch.nn.Module) -> None:
+        """For a model that FSDP2's fully_shard has sharded: keeps each rank's own gradients before they are reduced, micro-batches added.
+        Without it the reduced ones are recorded, as the step is given them."""
+        self._own = {}
+        self._adds = _torch_sharded.OwnGradients(model, self._parameters, self._held.of, lambda: self._own)
+
     def _stop(self) -> None:
         if self._unhook is not None:
             self._unhook()
+        if self._adds is not None:
+            self._adds.remove()
         self._unhook = None
         if self._part in self._part_hooks:
             self._part_hooks.remove(self._part)
@@ -350,8 +362,14 @@ class Recorder:
             last = self._held.flat([p.grad for p in self._parameters])
             self._gradient = last if parts is None else parts + last
             return
+        if self._adds is not None:
+            for parameter in self._parameters:
+                if parameter.grad is None:  # no rank has used it
+                    own.setdefault(parameter, self._held.of(parameter, None))
         if any(p not in own for p in self._parameters) or any(gradient is None for gradient in own.values()):
-            raise Error("Recorder: the comm hook has not seen every gradient once since the last step; let ddp reduce once a step "
+            raise Error("Recorder: own_gradients has not seen the gradient of every parameter since the last step; call it before the first forward, "
+                        "and let each module compute with its own parameters" if self._adds is not None else
+                        "Recorder: the comm hook has not seen every gradient once since the last step; let ddp reduce once a step "
                         "(micro-batches under ddp.no_sync()), of all parameters that the optimizer has")
         self._gradient = torch.cat([piece for p in self._parameters for piece in own[p] or []]).numpy()
 
