@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 
 MISTAKES = {"twice": "the gradient is averaged twice", "residual": "one rank keeps no residual", "decay": "the last rank skips its decay",
-            "late": "the mask is used one step late", "clip": "each rank clips by the norm of its own part"}
+            "late": "the mask is used one step late", "clip": "each rank clips by the norm of its own part",
+            "signed": "the greatest values are selected in place of the greatest magnitudes", "fresh": "the residual forgets the old one"}
 
 
 def fp32(value: float) -> torch.Tensor:
@@ -71,7 +72,7 @@ class PlainScape(torch.optim.Optimizer):
         mine = torch.zeros(len(c), dtype=torch.uint8)
         for begin, end, dense in self._segments():
             k = end - begin if dense else min(end - begin, max(1, math.floor(self._density * (end - begin))))
-            mine[begin + torch.sort(c[begin:end].abs(), descending=True, stable=True).indices[:k]] = 1
+            mine[begin + torch.sort(c[begin:end] if self._mistake == "signed" else c[begin:end].abs(), descending=True, stable=True).indices[:k]] = 1
         return torch.stack(self._gathered(mine)).any(dim=0)
 
     def _mean_of(self, packed: torch.Tensor) -> torch.Tensor:
@@ -104,7 +105,7 @@ class PlainScape(torch.optim.Optimizer):
 
         M, before = self._mean_of(c[mask]), m[mask]
         ghat = (M - (b1 * before)) / a1
-        self._e = torch.where(mask, torch.zeros(()), c)
+        self._e = torch.where(mask, torch.zeros(()), (b1 * m) + (a1 * g) if self._mistake == "fresh" else c)
         if self._mistake == "residual" and self._rank == 1:
             self._e = torch.zeros_like(c)
         if self._clip > 0.0:

@@ -25,12 +25,12 @@ def _safetensors(path: Path) -> dict[str, Callable[[], torch.Tensor]]:
             if length > path.stat().st_size:
                 raise ValueError("the header is longer than the file")
             entries = {name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"}
-            places = {name: (_TYPES[entry["dtype"]], list(entry["shape"]), *map(int, entry["data_offsets"])) for name, entry in entries.items()}
+            places = {name: (_TYPES[entry["dtype"]], list(entry["shape"]), [int(at) for at in entry["data_offsets"]]) for name, entry in entries.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"{path}: it is no safetensors file ({error})") from None
 
     def read(name: str) -> torch.Tensor:
-        kind, shape, begin, end = places[name]
+        kind, shape, (begin, end) = places[name]
         with open(path, "rb") as file:
             file.seek(8 + length + begin)
             data = bytearray(file.read(end - begin))
@@ -53,15 +53,16 @@ def _indexed(index: Path) -> dict[str, Callable[[], torch.Tensor]]:
 
 
 def _distributed(folder: Path) -> dict[str, Callable[[], torch.Tensor]]:
-    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
     from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+    from torch.distributed.checkpoint.state_dict_loader import load
 
-    entries = {name: entry for name, entry in checkpoint.FileSystemReader(folder).read_metadata().state_dict_metadata.items()
+    entries = {name: entry for name, entry in FileSystemReader(folder).read_metadata().state_dict_metadata.items()
                if isinstance(entry, TensorStorageMetadata)}
 
     def read(name: str) -> torch.Tensor:
         state: dict[str, Any] = {name: torch.empty(entries[name].size, dtype=entries[name].properties.dtype)}
-        checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder), no_dist=True)
+        load(state, storage_reader=FileSystemReader(folder), no_dist=True)
         return state[name]  # type: ignore[no-any-return]
     return {name: lambda name=name: read(name) for name in entries}  # type: ignore[misc]
 
@@ -80,7 +81,7 @@ def tensors(path: str | os.PathLike[str]) -> Tensors:
 
 
 def _at(index: int, shape: torch.Size) -> str:
-    places = []
+    places: list[int] = []
     for size in reversed(shape):
         places.insert(0, index % size)
         index //= size

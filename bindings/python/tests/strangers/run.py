@@ -1,0 +1,28 @@
+"""Runs a training of this folder, or of the one above, on ranks: run.py MODULE FUNCTION WORLD FOLDER [OPTIONS as JSON]. Exit status 1 if a rank fails."""
+
+import datetime
+import functools
+import importlib
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+import torch  # noqa: E402
+
+try:
+    import torch._dynamo  # noqa: F401 - which each rank would load for itself
+except ImportError:
+    pass
+import watched_ranks  # noqa: E402
+
+watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)
+
+if __name__ == "__main__":
+    module, function, world, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    options = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
+    body = functools.partial(getattr(importlib.import_module(module), function), folder=folder, **options)
+    print("torch", torch.__version__, module)
+    statuses = watched_ranks.run(body, world, folder, watched=False)
+    print("\n".join(path.read_text() for path in Path(folder).glob("error*")))
+    sys.exit(any(statuses))
