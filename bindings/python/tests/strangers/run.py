@@ -17,6 +17,7 @@ except ImportError:
 import watched_ranks  # noqa: E402
 
 watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)
+watched_ranks.LIMIT = 600  # one release compiles an Adam first
 
 if __name__ == "__main__":
     module, function, world, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
