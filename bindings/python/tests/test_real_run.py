@@ -61,7 +61,7 @@ class RealRun(unittest.TestCase):
 
     @unittest.skipUnless(Path(TOOL).is_file(), "TRUESTEP_TOOL names no tool")
     def test_each_mistake_is_found_and_explained(self) -> None:
-        self.assertEqual(set(EXPLAINED), set(MISTAKES))
+        self.assertEqual(set(EXPLAINED), set(MISTAKES) - {"signed", "fresh"})  # which tests/strangers has
         self.assertEqual(self.said("fingerprints", *self.prints(self.right))[0], 0)
         for mistake, (explanation, parts) in EXPLAINED.items():
             with self.subTest(mistake):
