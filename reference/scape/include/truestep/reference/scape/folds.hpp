@@ -98,11 +98,16 @@ class NormOfParts {
         }
     }
 
+    /// Lets the next value begin a block, wherever this one ends.
+    void end_block() {
+        if (in_block_ > 0)
+            close_block();
+    }
+
     /// The norm of all values added so far. Nothing may be added afterwards.
     [[nodiscard]] Real norm(problem::NormVersion version) {
         using std::sqrt;
-        if (in_block_ > 0)
-            close_block();
+        end_block();
         return sqrt(version == problem::NormVersion::tree ? sum_in_tree(sums_) : sum_ascending(sums_));
     }
 
