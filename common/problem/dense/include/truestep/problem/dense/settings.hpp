@@ -11,6 +11,7 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/layout.hpp>
+#include <truestep/problem/text.hpp>
 
 namespace truestep::problem::dense {
 
@@ -35,30 +36,31 @@ enum class Iteration : std::uint8_t { fp32, bf16 };
 /// The factor on Muon's learning rate, by the shape of the matrix.
 enum class Scale : std::uint8_t { original, match_rms_adamw, spectral_unclamped, none };
 
-// The words of each choice in files and options, in the order of its values.
+// A choice as files and options have it: its setting, then the words in the order of its values.
 [[nodiscard]] constexpr auto words(Rule) {
-    return std::array<std::string_view, 4>{"sgd", "adam", "adamw", "muon"};
+    return std::array<std::string_view, 5>{"rule", "sgd", "adam", "adamw", "muon"};
 }
 [[nodiscard]] constexpr auto words(Order) {
-    return std::array<std::string_view, 2>{"rank", "tree"};
+    return std::array<std::string_view, 3>{"order", "rank", "tree"};
 }
 [[nodiscard]] constexpr auto words(Accumulation) {
-    return std::array<std::string_view, 2>{"mean", "sum"};
+    return std::array<std::string_view, 3>{"accumulation", "mean", "sum"};
 }
 [[nodiscard]] constexpr auto words(Copies) {
-    return std::array<std::string_view, 2>{"none", "bf16"};
+    return std::array<std::string_view, 3>{"copies", "none", "bf16"};
 }
 [[nodiscard]] constexpr auto words(EpsilonPlace) {
-    return std::array<std::string_view, 2>{"corrected", "uncorrected"};
+    return std::array<std::string_view, 3>{"epsilon_place", "corrected", "uncorrected"};
 }
 [[nodiscard]] constexpr auto words(Orthogonalization) {
-    return std::array<std::string_view, 2>{"newton_schulz", "polar_express"};
+    return std::array<std::string_view, 3>{"orthogonalization", "newton_schulz", "polar_express"};
 }
 [[nodiscard]] constexpr auto words(Iteration) {
-    return std::array<std::string_view, 2>{"fp32", "bf16"};
+    return std::array<std::string_view, 3>{"iteration", "fp32", "bf16"};
 }
 [[nodiscard]] constexpr auto words(Scale) {
-    return std::array<std::string_view, 4>{"original", "match_rms_adamw", "spectral_unclamped", "none"};
+    return std::array<std::string_view, 5>{"scale", "original", "match_rms_adamw", "spectral_unclamped",
+                                           "none"};
 }
 
 template <class Choice>
@@ -68,19 +70,21 @@ concept HasWords = requires {
 
 template <HasWords Choice>
 [[nodiscard]] constexpr std::string_view name(Choice value) {
-    return words(value)[static_cast<std::size_t>(value)];
+    return words(value)[1 + static_cast<std::size_t>(value)];
 }
 
 /// Throws truestep::Error that lists the words that would do.
 template <HasWords Choice>
 [[nodiscard]] Choice parse(std::string_view text) {
+    constexpr auto all = words(Choice{});
     std::string known;
-    for (std::size_t i = 0; i < words(Choice{}).size(); ++i) {
-        if (words(Choice{})[i] == text)
-            return static_cast<Choice>(i);
-        known += (i == 0 ? "" : ", ") + std::string(words(Choice{})[i]);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        if (all[i] == text)
+            return static_cast<Choice>(i - 1);
+        known += (i == 1 ? "" : ", ") + std::string(all[i]);
     }
-    throw Error("'" + std::string(text) + "' is not one of " + known + "; use one of these");
+    throw Error(std::string(all[0]) + " is '" + one_line(std::string(text)) + "'; it must be one of " +
+                known);
 }
 
 /// One tensor of the model. Its role decides which group, and so which rule, it belongs to; its
