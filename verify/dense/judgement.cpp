@@ -32,8 +32,8 @@ Judgement judge(const Group& group, const Matrix<double>& U, double off, bool in
         steps.push_back(quintic(group, t));
     const bool bf16 = in_bf16 || group.iteration == Iteration::bf16;
     const double roundings = 0x1p-24 * std::sqrt(static_cast<double>(tall.rows()));
-    const verify::IterationRounding rounding{2.0 * (roundings + (bf16 ? 0x1p-8 : 0.0)),
-                                             0x1p-20 + (bf16 ? 0x1p-8 : 0.0), off / scale};
+    const verify::IterationRounding rounding{2.0 * roundings + (bf16 ? 0x1p-10 : 0.0),
+                                             0x1p-20 + (bf16 ? 0x1.8p-9 : 0.0), off / scale};
     verify::IteratedMatrix made = verify::iterate(tall / scale, steps, rounding);
     Judgement result;
     result.O = wide ? Matrix<double>(made.result.transpose()) : Matrix<double>(made.result);

@@ -178,7 +178,8 @@ TEST(DenseVerify, ReadsItsOwnConfigAndRefusesEveryOtherOneInOneLine) {
     EXPECT_THAT(refused("\"shape\":[5]", "\"shape\":[-5]"), HasSubstr("shape has -5"));
     EXPECT_THAT(refused("\"micro_batches\":[2,1,1]", "\"micro_batches\":[2,1]"),
                 HasSubstr("micro_batches has 2 numbers"));
-    EXPECT_THAT(refused("\"order\":\"rank\"", "\"order\":\"tree\""), HasSubstr("of 4"));
+    EXPECT_THAT(refused("[2,1,1],\"order\":\"rank\"", "[1,2,1],\"order\":\"tree\""),
+                HasSubstr("rank 1 has micro-batches 1 to 2 of 4"));
 }
 
 TEST(DenseDiagnosis, NamesTheRuleThatARunFollowsInPlaceOfItsClaim) {
@@ -199,9 +200,8 @@ TEST(DenseDiagnosis, NamesTheRuleThatARunFollowsInPlaceOfItsClaim) {
     run = WrittenRun{.state = false};
     run.followed.groups[0] = group_of(Rule::adamw, {"matrix"});
     run.followed.groups[0].weight_decay = 0.1;
-    EXPECT_EQ(line(run),
-              "every value agrees with AdamW in group 0, lr 0.01: this optimizer is not the Muon "
-              "and AdamW that it claims to be");
+    EXPECT_EQ(line(run), "every value agrees with AdamW, lr 0.01: this optimizer is not the Muon "
+                         "and AdamW that it claims to be");
     run.followed = run.claimed;
     run.followed.groups[0].nesterov = false;
     EXPECT_THAT(line(run), HasSubstr("every value agrees with nesterov the other way"));

@@ -1,4 +1,4 @@
-// How far rounding may move a matrix through an iteration of odd polynomials (sections 25 and 38). A header
+// How far rounding may move a matrix through an iteration of odd polynomials (section 38). A header
 // alone: whoever includes it compiles Eigen with the flags of its reference.
 #pragma once
 
@@ -55,25 +55,36 @@ inline double greatest_root(const Eigen::VectorXd& squares) {
     return std::sqrt(std::max(squares.maxCoeff(), 0.0));
 }
 
-/// For direction j the greatest product of slopes over the iterations from t on: between two
-/// directions the derivative of a polynomial of singular values is such a product.
-inline std::vector<double> steepest_slopes(const std::vector<QuinticCoefficients>& steps,
-                                           const std::vector<Eigen::ArrayXd>& x, Eigen::Index j) {
-    std::vector<double> steepest(x.size(), 0.0);
-    steepest.back() = 1.0;
-    const auto beside = [&](Eigen::Index i, double sign) {
+/// The derivative of the iterations from t on between direction j and itself, and to all others:
+/// between two directions it is a product of slopes.
+struct Slopes {
+    std::vector<double> own;
+    std::vector<double> others; ///< as a root of the mean square: roundings prefer no direction
+};
+
+inline Slopes slopes_of(const std::vector<QuinticCoefficients>& steps, const std::vector<Eigen::ArrayXd>& x,
+                        Eigen::Index rows, Eigen::Index j) {
+    const Eigen::Index count = x.front().size();
+    Slopes made{std::vector<double>(x.size(), 1.0), std::vector<double>(x.size(), 0.0)};
+    made.others.back() = 1.0;
+    const auto add = [&](Eigen::Index i, double sign, double weight) {
         double product = 1.0;
         for (std::size_t t = steps.size(); t-- > 0;) {
             product *= slope(steps[t], x[t](j), sign * x[t](i));
-            steepest[t] = std::max(steepest[t], std::abs(product));
+            made.others[t] += weight * product * product;
+            if (i == j && sign == 1.0)
+                made.own[t] = std::abs(product);
         }
     };
-    beside(j, 0.0);
-    for (Eigen::Index i = 0; i < x.front().size(); ++i) {
-        beside(i, 1.0);
-        beside(i, -1.0);
+    const auto share = 1.0 / static_cast<double>(rows);
+    add(j, 0.0, static_cast<double>(rows - count) * share);
+    for (Eigen::Index i = 0; i < count; ++i) {
+        add(i, 1.0, 0.5 * share);
+        add(i, -1.0, 0.5 * share);
     }
-    return steepest;
+    for (std::size_t t = 0; t < steps.size(); ++t)
+        made.others[t] = std::sqrt(made.others[t]);
+    return made;
 }
 
 } // namespace detail
@@ -103,11 +114,11 @@ inline std::vector<double> steepest_slopes(const std::vector<QuinticCoefficients
     }
     Eigen::ArrayXd off(x.front().size());
     for (Eigen::Index j = 0; j < off.size(); ++j) {
-        const std::vector<double> steepest = detail::steepest_slopes(steps, x, j);
-        off(j) = steepest[0] * (before + rounding.coherent * x[0](j));
+        const detail::Slopes slopes = detail::slopes_of(steps, x, first.rows(), j);
+        off(j) = slopes.others[0] * before + slopes.own[0] * rounding.coherent * x[0](j);
         for (std::size_t t = 0; t < steps.size(); ++t)
-            off(j) += steepest[t + 1] *
-                      (added[t] + rounding.coherent * detail::rounded(steps[t], x[t](j), x[t](j)));
+            off(j) += slopes.others[t + 1] * added[t] +
+                      slopes.own[t + 1] * rounding.coherent * detail::rounded(steps[t], x[t](j), x[t](j));
     }
     return {W * factors.matrix().asDiagonal() * V.transpose(), V, x.back(), off};
 }
