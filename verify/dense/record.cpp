@@ -14,7 +14,7 @@
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/reference/dense/reference.hpp>
-#include <truestep/verify/made_up.hpp>
+#include <truestep/verify/synthetic_run.hpp>
 
 namespace truestep::verify::dense {
 
@@ -25,7 +25,7 @@ using reference::dense::Reference;
 using reference::dense::Step;
 using verify::Injection;
 using verify::Setting;
-using Takes = Setting::Takes;
+using ValueCount = Setting::ValueCount;
 
 std::vector<Setting> settings() {
     return {
@@ -37,7 +37,7 @@ std::vector<Setting> settings() {
          "rule:roles:key=value..., such as muon:matrix+head:momentum=0.9; rules are sgd, adam, adamw, "
          "muon. "
          "Without any: adamw for all roles",
-         Takes::many},
+         ValueCount::many},
         {"micro-batches", "1",
          "gradients that each rank makes in a step: one number, or one for each rank"},
         {"order", "rank", "in which they are added: rank or tree"},
@@ -50,7 +50,7 @@ std::vector<Setting> settings() {
         {"seed", "1", "of the gradients and the initial parameters"},
         {"data", "normal", "class of the gradients: " + problem::data_class_names()},
         {"inject", "", "step:rank:coordinate:value put into the rank's last gradient of that step",
-         Takes::many},
+         ValueCount::many},
     };
 }
 
@@ -128,7 +128,7 @@ Group parse_group(const std::string& text) {
     return group;
 }
 
-Config config_of(const verify::MadeUpRun& run) {
+Config config_of(const verify::SyntheticRun& run) {
     const verify::Settings& given = run.settings;
     Config config;
     Problem& problem = config.problem;
@@ -229,7 +229,7 @@ Step<float> step_or_skip(Reference<float>& reference, const Gradients<float>& gr
 
 } // namespace
 
-void record(const verify::MadeUpRun& run) {
+void record(const verify::SyntheticRun& run) {
     const verify::Settings& given = run.settings;
     const Config config = config_of(run);
     const trace::Schema described = schema(config);

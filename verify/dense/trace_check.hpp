@@ -14,7 +14,7 @@
 
 #include <truestep/reference/dense/reference.hpp>
 #include <truestep/trace/fingerprint.hpp>
-#include <truestep/verify/beside.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/dense/judgement.hpp>
 #include <truestep/verify/dense/traces.hpp>
 #include <truestep/verify/verdict_builder.hpp>

@@ -29,7 +29,7 @@ constexpr const char* state_of_a_step = "parameters, and the moments that its ru
 void refuse_impossible(const TraceReader& trace, const verify::VerifyOptions& options) {
     if (options.level.kind != verify::LevelKind::bf16)
         return;
-    if (options.from == verify::From::start || !trace.states_recorded())
+    if (options.from == verify::ReferenceStart::start || !trace.states_recorded())
         throw Error(trace.path().string() +
                     ": level BF16 is not available: it begins each step at the recorded state, because "
                     "bf16 rounding grows from step to step; record " +

@@ -62,14 +62,14 @@ TEST(DenseVerify, TheReferencesOwnRunsPassAtEveryLevelTheyHave) {
                 const TraceVerdict verdict =
                     verdict_on({.claimed = problem, .intermediates = intermediates}, level, "own");
                 EXPECT_EQ(verdict.status, Status::passed) << verdict.problem << " " << name(level);
-                EXPECT_EQ(verdict.from, From::recorded);
+                EXPECT_EQ(verdict.from, ReferenceStart::recorded);
             }
 }
 
 TEST(DenseVerify, WithoutMomentsTheReferenceRunsOnItsOwn) {
     const TraceVerdict verdict = verdict_on({.state = false}, Level::rel(), "start");
     EXPECT_EQ(verdict.status, Status::passed);
-    EXPECT_EQ(verdict.from, From::start);
+    EXPECT_EQ(verdict.from, ReferenceStart::start);
 }
 
 TEST(DenseVerify, NamesThePhaseTheTensorAndTheIndex) {

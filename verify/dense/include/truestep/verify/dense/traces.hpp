@@ -66,7 +66,7 @@ class TraceReader : public trace::Reader {
 [[nodiscard]] std::string other_rule(const verify::TraceVerdict& verdict);
 
 /// Runs the reference on synthetic gradients and writes the trace.
-void record(const verify::MadeUpRun& run);
+void record(const verify::SyntheticRun& run);
 
 /// Everything about these traces that the tool needs.
 [[nodiscard]] verify::Traces traces();
