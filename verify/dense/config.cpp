@@ -56,7 +56,7 @@ Tensor parse_tensor(const json& object, const std::string& what) {
     return tensor;
 }
 
-Config parse(const json& object, const std::string& what) {
+Config config_of_json(const json& object, const std::string& what) {
     ObjectReader reader(object, what);
     if (const std::string algorithm = reader.text("algorithm"); algorithm != "dense")
         throw Error("algorithm is '" + one_line(algorithm) + "'; this is read as dense");
@@ -93,7 +93,8 @@ Config parse(const json& object, const std::string& what) {
 } // namespace
 
 Config parse_config(const std::string& text, const std::string& what) {
-    return trace::parse_config(text, what, [&](const json& object) { return parse(object, what); });
+    return trace::parse_config(text, what,
+                               [&](const json& object) { return config_of_json(object, what); });
 }
 
 std::string config_text(const Config& config) {

@@ -1,0 +1,86 @@
+// One rank of SGD, Adam, AdamW and Muon under data parallelism: what a user calls.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/distributed/dense/state.hpp>
+#include <truestep/distributed/workers.hpp>
+
+namespace truestep::distributed::dense {
+
+class GlobalNorm;
+
+/// A parameter or a moment has turned non-finite, and all ranks stop.
+class Halted : public std::runtime_error {
+  public:
+    explicit Halted(const std::string& text) : std::runtime_error(text) {}
+};
+
+struct Options {
+    int threads = 1;
+    bool sharded = true; ///< false: every rank holds all states and computes every update
+};
+
+/// One rank. A step takes the gradients of this rank's micro-batches. Owners get their parts of all
+/// ranks' sums, update what they own, and send the new parameters to all.
+class Worker {
+  public:
+    /// All ranks call it with the same problem and parameters. Throws truestep::Error on all ranks,
+    /// which names rank and setting, if one differs.
+    Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
+           Options options = {});
+    /// Continues from a state of this ownership: each rank with its own of the same step.
+    Worker(Problem problem, State state, Communicator& communicator, Options options = {});
+    ~Worker();
+
+    /// Adds the gradient of this rank's next micro-batch; nothing travels.
+    void add(std::span<const float> gradient);
+    /// Ends the step; all ranks call it, with a learning rate for each group. False if a gradient of
+    /// any rank is refused: then no rank changes anything. Throws Aborted or Halted, after which there is
+    /// no further step.
+    bool step(const std::vector<double>& rates);
+
+    /// All parameters, as the next gradient sees them.
+    [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
+    [[nodiscard]] const State& state() const { return state_; }
+    [[nodiscard]] const Ownership& ownership() const { return ownership_; }
+
+  private:
+    void must_be_able_to_go_on() const;
+    [[nodiscard]] const float* sum_of_micro_batches();
+    void halt_unless_finite();
+    void make_mean();
+    void clip();
+    void update(const std::vector<double>& rates);
+    void gather();
+    /// Shares [0, size) among the threads.
+    void everywhere(Index size, const std::function<void(Index begin, Index end)>& work);
+
+    Problem problem_;
+    Options options_;
+    Communicator& communicator_;
+    Ownership ownership_;
+    std::unique_ptr<GlobalNorm> norm_;
+    Workers threads_;
+    std::vector<std::size_t> groups_; ///< of each tensor
+    State state_;
+    std::vector<float> parameters_;
+    /// With order tree, sum i is of 2^i micro-batches; with order rank there is one.
+    std::vector<std::vector<float>> sums_;
+    Index added_ = 0;
+    bool acceptable_ = true;
+    std::vector<std::pair<int, int>> merges_; ///< of the ranks' sums: the second is added to the first
+    std::vector<float> packed_;               ///< by owner, where that is not the parameters' order
+    std::vector<float> parts_;                ///< what this rank owns, of all ranks
+    std::vector<float> mean_;
+    std::string ended_; ///< why there is no further step
+};
+
+} // namespace truestep::distributed::dense

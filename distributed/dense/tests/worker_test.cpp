@@ -1,0 +1,161 @@
+#include <truestep/distributed/dense/worker.hpp>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <truestep/distributed/dense/checkpoint.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
+
+namespace truestep::distributed::dense {
+namespace {
+
+using testing::HasSubstr;
+using Floats = std::vector<float>;
+
+std::string error_of(const std::function<void()>& act) {
+    try {
+        act();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+/// Tensors of several blocks of the norm, whose borders lie within and between ranks.
+Problem large(int ranks, Order order) {
+    Problem problem;
+    problem.ranks = ranks;
+    problem.micro_batches.assign(static_cast<std::size_t>(ranks), 8 / ranks);
+    problem.order = order;
+    problem.clip_norm = 0.5;
+    problem.tensors = {{"embedding", {5000}, "other"},
+                       {"a", {70, 90}, "matrix"},
+                       {"head", {9001}, "other"},
+                       {"b", {90, 20}, "matrix"}};
+    problem.groups = {group_of(Rule::muon, {"matrix"}), group_of(Rule::adamw, {"other"})};
+    return problem;
+}
+
+Floats trained(const Problem& problem, const Options& options) {
+    const Index size = layout_of(problem).size();
+    Floats result;
+    std::mutex mutex;
+    run_ranks(problem.ranks, [&](Communicator& ranks) {
+        Floats parameters;
+        for (Index i = 0; i < size; ++i)
+            parameters.push_back(problem::initial_parameter(problem::DataClass::normal, 3, i));
+        Worker worker(problem, parameters, ranks, options);
+        Floats gradient(parameters.size());
+        const int own = problem.micro_batches.front();
+        for (Index step = 1; step <= 3; ++step) {
+            for (int i = 0; i < own; ++i) {
+                problem::fill_gradient(gradient, problem::DataClass::normal, 3, ranks.rank() * own + i,
+                                       step);
+                worker.add(gradient);
+            }
+            EXPECT_TRUE(worker.step({0.02, 0.001}));
+        }
+        const std::scoped_lock lock(mutex);
+        if (ranks.rank() == ranks.size() - 1)
+            result.assign(worker.parameters().begin(), worker.parameters().end());
+    });
+    return result;
+}
+
+TEST(Worker, NeitherRanksNorThreadsNorShardsChangeABitOfALargeModel) {
+    const Floats alone = trained(large(1, Order::tree), {});
+    EXPECT_EQ(trained(large(2, Order::tree), {}), alone);
+    EXPECT_EQ(trained(large(4, Order::tree), {.threads = 3}), alone);
+    EXPECT_EQ(trained(large(8, Order::tree), {.threads = 1, .sharded = false}), alone);
+    EXPECT_EQ(trained(large(4, Order::rank), {}),
+              trained(large(4, Order::rank), {.threads = 2, .sharded = false}));
+}
+
+TEST(Worker, OwnersAreOfWholeMatricesAndSharesOfTheRest) {
+    const Ownership ownership(large(4, Order::rank));
+    Index least = 1 << 30;
+    for (int rank = 0; rank < 4; ++rank) {
+        Index elementwise = 0;
+        for (const Piece& piece : ownership.pieces(rank)) {
+            if (piece.tensor % 2 == 1)
+                EXPECT_EQ(piece.size(), piece.tensor == 1 ? 6300 : 1800);
+            else
+                elementwise += piece.size();
+        }
+        least = std::min(least, elementwise);
+    }
+    EXPECT_EQ(least, 14001 - 3 * 3501);
+    EXPECT_FALSE(ownership.in_order());
+}
+
+TEST(Worker, RefusesWhatDoesNotFit) {
+    const Problem problem = large(1, Order::rank);
+    run_ranks(1, [&](Communicator& ranks) {
+        const Floats parameters(static_cast<std::size_t>(layout_of(problem).size()));
+        EXPECT_THAT(error_of([&] { Worker(large(2, Order::rank), parameters, ranks); }),
+                    HasSubstr("the problem has 2 ranks, and 1 were started"));
+        EXPECT_THAT(error_of([&] { Worker(problem, Floats(3), ranks); }),
+                    HasSubstr("there are 3 parameters"));
+        Worker worker(problem, parameters, ranks);
+        EXPECT_THAT(error_of([&] { worker.add(Floats(3)); }), HasSubstr("the gradient has 3 values"));
+        EXPECT_THAT(error_of([&] { worker.step({0.1, 0.1}); }), HasSubstr("0 of its 8 micro-batches"));
+        for (int i = 0; i < 8; ++i)
+            worker.add(parameters);
+        EXPECT_THAT(error_of([&] { worker.add(parameters); }), HasSubstr("has its 8 micro-batches"));
+        EXPECT_THAT(error_of([&] { worker.step({0.1}); }), HasSubstr("learning_rate"));
+        EXPECT_TRUE(worker.step({0.1, 0.1}));
+    });
+}
+
+class Checkpoint : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string path = (std::filesystem::temp_directory_path() / "dense-XXXXXX").string();
+        ASSERT_NE(mkdtemp(path.data()), nullptr);
+        folder = path;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder); }
+
+    std::filesystem::path folder;
+};
+
+TEST_F(Checkpoint, OtherRanksGetTheSameBitsAndWhatIsMissingIsRefused) {
+    const Problem two = large(2, Order::rank);
+    const auto size = static_cast<std::size_t>(layout_of(two).size());
+    Floats all(size);
+    problem::fill_gradient(all, problem::DataClass::normal, 1, 0, 1);
+    std::filesystem::path checkpoint;
+    for (int rank = 0; rank < 2; ++rank) {
+        EXPECT_FALSE(latest(folder));
+        State state = first_state(two, Ownership(two), rank, all);
+        state.steps = 7;
+        checkpoint = save(folder, two, {}, state, rank);
+    }
+    EXPECT_EQ(latest(folder), checkpoint);
+    const Problem four = large(4, Order::rank);
+    for (int rank = 0; rank < 4; ++rank) {
+        State expected = first_state(four, Ownership(four), rank, all);
+        expected.steps = 7;
+        EXPECT_EQ(load(checkpoint, four, {}, rank), expected);
+    }
+    EXPECT_EQ(load(checkpoint, four, {.threads = 1, .sharded = false}, 3).w, all);
+    Problem other = four;
+    other.groups[0].momentum = 0.5;
+    EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, other, {}, 0)); }),
+                HasSubstr("momentum 0.5"));
+    std::filesystem::remove(checkpoint / "rank-1-of-2.safetensors");
+    EXPECT_FALSE(latest(folder));
+    EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, four, {}, 0)); }),
+                HasSubstr("not all ranks' files are there"));
+}
+
+} // namespace
+} // namespace truestep::distributed::dense

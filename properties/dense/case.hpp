@@ -1,0 +1,100 @@
+// The cases of dense training, and the problems and gradients that follow from one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <truestep/gate/case_spec.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/dense/settings.hpp>
+
+namespace truestep::properties::dense {
+
+using namespace problem::dense;
+using problem::DataClass;
+using problem::Index;
+using problem::dense::Problem; // not that of SCAPE
+using problem::dense::Tensor;
+using Floats = std::vector<float>;
+
+/// How the roles are dealt to groups.
+enum class Dealing : std::uint8_t {
+    one,   ///< all to one rule; with Muon only the matrices, and AdamW takes the others
+    two,   ///< vectors and embeddings have a group with other settings
+    mixed, ///< embeddings have SGD, too
+};
+
+/// A few words and numbers from which everything follows, so that any rank can make its own part.
+struct Case {
+    Rule rule = Rule::adamw;
+    std::vector<Tensor> tensors{{"a", {1, 1}, "matrix"}};
+    Index workers = 1;
+    Index steps = 1;
+    Index seed = 1;
+    DataClass data = DataClass::dyadic;
+    Index micro = 1;  ///< micro-batches of a rank
+    Index uneven = 0; ///< 1: some ranks have fewer
+    Order order = Order::rank;
+    Accumulation accumulation = Accumulation::mean;
+    double clip = 0.0;
+    Copies copies = Copies::none;
+    Dealing groups = Dealing::one;
+    double lr = 0.5;
+    double decay = 0.0;
+    double momentum = 0.5;
+    double dampening = 0.0;
+    Index nesterov = 0;
+    double beta1 = 0.5;
+    double beta2 = 0.75;
+    double epsilon = 0.125;
+    EpsilonPlace epsilon_place = EpsilonPlace::corrected;
+    Orthogonalization orthogonalization = Orthogonalization::newton_schulz;
+    Index iterations = 5;
+    Iteration iteration = Iteration::fp32;
+    Scale scale = Scale::original;
+    Index sharded = 1;
+    Index refused = 0; ///< the step in which a gradient is not finite; 0: none
+    Index restart = 0; ///< after this step; 0: none
+    Index to = 0;      ///< ranks after the restart; 0: as many
+    Index late = 0;    ///< disturbs messages; 0: not
+    Index threads = 1; ///< of a rank
+};
+
+/// The settings of a case, which begins "rule=adamw,tensors=m1x1,workers=1,...".
+[[nodiscard]] const gate::CaseSpec<Case>& spec();
+
+/// A case with all that follows from it. Properties change scenarios in ways that no case describes.
+struct Scenario {
+    Problem problem;
+    Problem after; ///< the restart
+    Floats start;
+    Index steps = 1;
+    Index restart = 0;
+    bool sharded = true;
+    int threads = 1;
+    Index late = 0;
+    /// The gradient of the micro-batch with that index among all of a step.
+    std::function<Floats(const Problem& problem, Index micro_batch, Index step)> gradient;
+    std::function<std::vector<double>(Index step)> rates;
+    /// What one rank is given in place of the problem.
+    std::function<Problem(int rank, Problem problem)> problem_of = [](int, Problem same) { return same; };
+    int failing_rank = -1;  ///< whose link is cut; -1: none
+    Index failing_step = 0; ///< in this step
+    Index exchanges = 0;    ///< that it still begins there
+
+    /// The problem at a step, the first of which is 1.
+    [[nodiscard]] const Problem& at(Index step) const {
+        return restart > 0 && step > restart ? after : problem;
+    }
+    [[nodiscard]] int most_ranks() const { return std::max(problem.ranks, after.ranks); }
+};
+
+[[nodiscard]] Problem problem_of(const Case& run, Index ranks);
+[[nodiscard]] Scenario scenario_of(const Case& run);
+/// The index of a rank's first micro-batch.
+[[nodiscard]] Index first_micro_batch(const Problem& problem, int rank);
+
+} // namespace truestep::properties::dense

@@ -1,0 +1,160 @@
+#include "implementation.hpp"
+
+#include <stdexcept>
+#include <system_error>
+
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/dense/checkpoint.hpp>
+#include <truestep/gate/record.hpp>
+#include <truestep/problem/error.hpp>
+
+namespace truestep::properties::dense {
+
+namespace {
+
+namespace fs = std::filesystem;
+using distributed::Traffic;
+
+/// How messages are disturbed under a case's number, on all ranks alike.
+distributed::Disturbance disturbance(Index late) {
+    distributed::Disturbance result;
+    for (const Traffic traffic : {Traffic::gradient, Traffic::parameters}) {
+        const auto kind = static_cast<std::size_t>(traffic);
+        result.late_start[kind] = static_cast<unsigned>(late % 3);
+        result.hold_back[kind] = late % 2 == 1;
+    }
+    result.newest_first = late == 3;
+    return result;
+}
+
+class WorkerUnderTest final : public RankUnderTest {
+  public:
+    WorkerUnderTest(const Beginning& beginning, distributed::Communicator& ranks)
+        : problem_(beginning.problem), options_{beginning.threads, beginning.sharded}, rank_(ranks.rank()),
+          worker_(make(beginning, ranks)) {}
+
+    void add(std::span<const float> gradient) override { worker_->add(gradient); }
+    bool step(const std::vector<double>& rates) override {
+        try {
+            return worker_->step(rates);
+        } catch (const distributed::dense::Halted& halted) {
+            throw Halted(halted.what());
+        }
+    }
+    Floats parameters() const override {
+        return {worker_->parameters().begin(), worker_->parameters().end()};
+    }
+    Shard shard() const override {
+        const distributed::dense::State& state = worker_->state();
+        Shard shard{state.steps, {}, state.w, state.m, state.v};
+        for (const distributed::dense::Piece& piece : worker_->ownership().pieces(rank_))
+            shard.pieces.push_back({piece.begin, piece.end});
+        return shard;
+    }
+    void save(const fs::path& folder) const override {
+        distributed::dense::save(folder, problem_, options_, worker_->state(), rank_);
+    }
+
+  private:
+    std::unique_ptr<distributed::dense::Worker> make(const Beginning& beginning,
+                                                     distributed::Communicator& ranks) {
+        using distributed::dense::Worker;
+        try {
+            if (beginning.folder.empty())
+                return std::make_unique<Worker>(problem_, beginning.parameters, ranks, options_);
+            const auto checkpoint = distributed::dense::latest(beginning.folder);
+            if (!checkpoint)
+                throw Error(beginning.folder.string() + ": there is no checkpoint; save one first");
+            return std::make_unique<Worker>(
+                problem_, distributed::dense::load(*checkpoint, problem_, options_, rank_), ranks,
+                options_);
+        } catch (const distributed::dense::Halted& halted) {
+            throw Halted(halted.what());
+        }
+    }
+
+    Problem problem_;
+    distributed::dense::Options options_;
+    int rank_;
+    std::unique_ptr<distributed::dense::Worker> worker_;
+};
+
+} // namespace
+
+std::unique_ptr<RankUnderTest> begin_worker(const Beginning& beginning, distributed::Communicator& ranks) {
+    return std::make_unique<WorkerUnderTest>(beginning, ranks);
+}
+
+Implementation::Implementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group)
+    : name_(std::move(name)), begin_(std::move(begin)), group_(std::move(group)) {}
+
+std::vector<RankRecord> Implementation::run(const Scenario& scenario) const {
+    std::vector<RankRecord> records(static_cast<std::size_t>(scenario.most_ranks()));
+    const bool restarts = scenario.restart > 0 && scenario.restart < scenario.steps;
+    // Only a run that restarts has files.
+    const fs::path folder =
+        restarts ? fs::path(gate::scratch_folder(*group_)) / ("dense-" + std::to_string(++runs_))
+                 : fs::path();
+    const auto part = [&](int ranks, Index first, Index last) {
+        group_->run(ranks, [&](distributed::Communicator& communicator) {
+            play(scenario, first, last, folder, communicator,
+                 records[static_cast<std::size_t>(communicator.rank())]);
+        });
+    };
+    part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps);
+    bool ended = false;
+    for (const RankRecord& record : records)
+        ended = ended || !record.ended.empty();
+    if (restarts && !group_->any(ended))
+        part(scenario.after.ranks, scenario.restart + 1, scenario.steps);
+    std::vector<RankRecord> all = gate::exchange_records(*group_, records);
+    if (restarts && group_->speaks()) {
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+    }
+    return all;
+}
+
+void Implementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
+                          distributed::Communicator& ranks, RankRecord& record) const {
+    const int rank = ranks.rank();
+    distributed::CountingCommunicator counted(ranks, disturbance(scenario.late));
+    const Problem& problem = scenario.at(first);
+    const Index begin = first_micro_batch(problem, rank);
+    std::unique_ptr<RankUnderTest> subject;
+    const auto seen = [&](bool refused) {
+        StepRecord step{subject->parameters(), subject->shard(), static_cast<std::uint8_t>(refused ? 1 : 0),
+                        counted.bytes(Traffic::gradient), counted.bytes(Traffic::parameters)};
+        counted.reset();
+        return step;
+    };
+    try {
+        subject = begin_({scenario.problem_of(rank, problem), scenario.start,
+                          first == 1 ? fs::path() : folder, scenario.sharded, scenario.threads},
+                         counted);
+        (first == 1 ? record.steps : record.restarted)[first - 1] = seen(false);
+        for (Index step = first; step <= last; ++step) {
+            if (rank == scenario.failing_rank && step == scenario.failing_step)
+                counted.lose_link_after(static_cast<std::uint64_t>(scenario.exchanges));
+            const int micro_batches = problem.micro_batches[static_cast<std::size_t>(rank)];
+            for (Index micro_batch = 0; micro_batch < micro_batches; ++micro_batch)
+                subject->add(scenario.gradient(problem, begin + micro_batch, step));
+            const bool taken = subject->step(scenario.rates(step));
+            record.steps[step] = seen(!taken);
+        }
+        if (last < scenario.steps)
+            subject->save(folder);
+    } catch (const Error& error) {
+        record.ended = error.what(); // it leaves: ranks that still wait for it are aborted
+    } catch (const Halted& halted) {
+        record.ended = halted.what();
+        record.halted = 1;
+    } catch (const distributed::LinkLost& lost) {
+        record.ended = lost.what();
+        record.failed = 1;
+    } catch (const distributed::Aborted& aborted) {
+        record.ended = aborted.what();
+    }
+}
+
+} // namespace truestep::properties::dense

@@ -1,0 +1,273 @@
+// Properties of refused steps, restarts, copies, refusals and deaths.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "trial.hpp"
+
+namespace truestep::properties::dense {
+
+namespace {
+
+// 8. Masters are those of a run without copies, and copies are the nearest numbers of bf16.
+void masters(Trial& trial) {
+    std::vector<RankRecord> all;
+    if (!trial.run_to_end(trial.scenario, all))
+        return;
+    Scenario without = trial.scenario;
+    without.problem.copies = without.after.copies = Copies::none;
+    std::vector<RankRecord> others;
+    if (!trial.run_to_end(without, others))
+        return;
+    for (Index step = 1; step <= trial.scenario.steps; ++step) {
+        const Whole whole = trial.whole(all, step);
+        trial.same(trial.whole(others, step), whole, step, "those of a run without copies");
+        const Floats& copies = all[0].steps.at(step).parameters;
+        for (std::size_t i = 0; i < copies.size(); ++i) {
+            const auto bits = std::bit_cast<std::uint32_t>(copies[i]);
+            // The next numbers of bf16 on both sides lie no nearer.
+            const auto from = [&](std::uint32_t other) {
+                return std::abs(static_cast<double>(std::bit_cast<float>(other)) -
+                                static_cast<double>(whole.w[i]));
+            };
+            const bool nearest = (bits & 0xffffU) == 0 && from(bits) <= from(bits + 0x10000U) &&
+                                 ((bits & 0x7fff'ffffU) == 0 || from(bits) <= from(bits - 0x10000U));
+            trial.expect(nearest, step,
+                         trial.layout().describe(static_cast<Index>(i)) + " of the copies after step " +
+                             std::to_string(step) + " is not the nearest number of bf16");
+        }
+    }
+}
+
+Case with_copies(Case run) {
+    run.copies = Copies::bf16;
+    run.steps = std::max<Index>(2, run.steps);
+    return run;
+}
+
+// 10. A step that is refused changes nothing on any rank, and does not count.
+void refused(Trial& trial) {
+    std::vector<RankRecord> all;
+    if (!trial.run_to_end(trial.scenario, all))
+        return;
+    const Index bad = trial.run_case.refused;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        for (Index step = 1; step <= trial.scenario.steps; ++step)
+            trial.expect((all[rank].steps.at(step).refused == 1) == (step == bad), step,
+                         "rank " + std::to_string(rank) +
+                             (step == bad ? " did not refuse step " : " refused step ") +
+                             std::to_string(step));
+    trial.same(trial.whole(all, bad - 1), trial.whole(all, bad), bad, "those before the refused step");
+    Scenario without = trial.scenario;
+    without.steps -= 1;
+    without.gradient = [bad, gradient = trial.scenario.gradient](const Problem& problem, Index micro_batch,
+                                                                 Index step) {
+        return gradient(problem, micro_batch, step < bad ? step : step + 1);
+    };
+    without.rates = [bad, rates = trial.scenario.rates](Index step) {
+        return rates(step < bad ? step : step + 1);
+    };
+    std::vector<RankRecord> others;
+    if (!trial.run_to_end(without, others))
+        return;
+    const Index last = trial.scenario.steps;
+    trial.same(trial.whole(others, last - 1), trial.whole(all, last), last,
+               "those of a run without the refused step");
+}
+
+Case with_refusal(Case run) {
+    run.restart = 0;
+    run.to = 0;
+    run.steps = std::max<Index>(2, run.steps);
+    run.refused = 1 + run.seed % run.steps;
+    return run;
+}
+
+// 7. A restart changes no bit of the state, whatever the number of ranks, and none of the run if it stays.
+void restart(Trial& trial) {
+    std::vector<RankRecord> all;
+    if (!trial.run_to_end(trial.scenario, all))
+        return;
+    const Index at = trial.scenario.restart;
+    trial.same(trial.whole(all, at), trial.whole(all, at, true), at, "those before the restart");
+    if (trial.scenario.after.ranks != trial.scenario.problem.ranks)
+        return;
+    Scenario going_on = trial.scenario;
+    going_on.restart = 0;
+    std::vector<RankRecord> others;
+    if (trial.run_to_end(going_on, others))
+        trial.same(others, all, "those of a run without a restart");
+}
+
+Case restarted(Case run) {
+    run.steps = std::max<Index>(2, run.steps);
+    run.restart = 1 + run.seed % (run.steps - 1);
+    run.to = 0;
+    return run;
+}
+
+Case restarted_with_others(Case run) {
+    run = restarted(run);
+    run.to = run.workers > 2 || run.workers == 1 ? 2 : 1;
+    return run;
+}
+
+void other_restart(Trial& trial) {
+    if (trial.takes(trial.scenario.after.ranks))
+        restart(trial);
+}
+
+/// Expects that every rank refuses to begin, with a line that holds `words`.
+void all_refuse(Trial& trial, const std::vector<RankRecord>& all, const std::string& words,
+                const std::string& why) {
+    for (int rank = 0; rank < trial.scenario.problem.ranks; ++rank) {
+        const RankRecord& record = all[static_cast<std::size_t>(rank)];
+        const std::string who = "rank " + std::to_string(rank);
+        trial.expect(record.steps.empty() && !record.ended.empty(), 0, who + " begins " + why);
+        trial.expect(record.ended.empty() || (record.ended.find(words) != std::string::npos &&
+                                              record.ended.find('\n') == std::string::npos),
+                     0,
+                     who + " refuses to begin " + why + ", but not in one line with '" + words +
+                         "': " + record.ended);
+    }
+}
+
+// 14, 15. A rank that differs in a setting is named, on all ranks.
+void differing_settings(Trial& trial) {
+    const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
+    Scenario scenario = trial.scenario;
+    scenario.problem_of = [other, choice = trial.run_case.seed % 6](int rank, Problem problem) {
+        if (rank != other)
+            return problem;
+        Group& group = problem.groups.back();
+        switch (choice) {
+        case 0:
+            problem.clip_norm += 1.0;
+            break;
+        case 1:
+            problem.copies = problem.copies == Copies::none ? Copies::bf16 : Copies::none;
+            break;
+        case 2:
+            group.weight_decay += 0.5;
+            break;
+        case 3:
+            problem.accumulation =
+                problem.accumulation == Accumulation::mean ? Accumulation::sum : Accumulation::mean;
+            break;
+        case 4:
+            problem.tensors.back().name += "x";
+            break;
+        default:
+            group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);
+        }
+        return problem;
+    };
+    all_refuse(trial, trial.run(scenario), "rank " + std::to_string(other),
+               "although rank " + std::to_string(other) + " differs in a setting");
+}
+
+// 15. Impossible settings are refused on all ranks.
+void refusal(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    const Index choice = trial.run_case.seed % 5;
+    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree"};
+    const auto spoil = [choice](Problem problem) {
+        switch (choice) {
+        case 0:
+            problem.tensors.front().role.clear();
+            break;
+        case 1:
+            problem.tensors.back().role = "unknown";
+            break;
+        case 2:
+            problem.groups.push_back(group_of(Rule::sgd, {"nothing"}));
+            break;
+        case 3:
+            problem.groups.push_back(group_of(Rule::muon, {"cube"}));
+            problem.tensors.push_back({"cube", {1, 1, 2}, "cube"});
+            break;
+        default:
+            problem.order = Order::tree;
+            problem.micro_batches.front() = 3;
+        }
+        return problem;
+    };
+    scenario.problem_of = [spoil](int, Problem problem) { return spoil(std::move(problem)); };
+    all_refuse(trial, trial.run(scenario), words[choice], "with impossible settings");
+}
+
+Case with_several_ranks(Case run) {
+    run.workers = std::max<Index>(2, run.workers);
+    run.restart = 0;
+    run.to = 0;
+    run.refused = 0;
+    return run;
+}
+
+// 15. A rank that fails ends all ranks, and they name it.
+void fault(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    const Index seed = trial.run_case.seed;
+    scenario.failing_rank = static_cast<int>(seed % scenario.problem.ranks);
+    scenario.failing_step = 1 + seed % scenario.steps;
+    scenario.exchanges = seed % 4;
+    const std::vector<RankRecord> all = trial.run(scenario);
+    const bool came = all[static_cast<std::size_t>(scenario.failing_rank)].failed == 1;
+    trial.kind(came, "a link was cut");
+    const std::string name = "rank " + std::to_string(scenario.failing_rank);
+    for (int rank = 0; came && rank < scenario.problem.ranks; ++rank) {
+        const std::string& ended = all[static_cast<std::size_t>(rank)].ended;
+        trial.expect(!ended.empty(), scenario.failing_step,
+                     name + "'s link was cut, and rank " + std::to_string(rank) + " continued");
+        trial.expect(
+            ended.empty() || rank == scenario.failing_rank || ended.find(name) != std::string::npos,
+            scenario.failing_step,
+            name + "'s link was cut, and rank " + std::to_string(rank) + " does not name it: " + ended);
+    }
+}
+
+// A state that is not finite ends all ranks at that step.
+void halt(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    scenario.rates = [groups = scenario.problem.groups.size()](Index) {
+        return std::vector<double>(groups, 1e300);
+    };
+    const std::vector<RankRecord> all = trial.run(scenario);
+    for (int rank = 0; rank < scenario.problem.ranks; ++rank)
+        trial.expect(all[static_cast<std::size_t>(rank)].halted == 1 &&
+                         !all[static_cast<std::size_t>(rank)].steps.contains(1),
+                     1, "rank " + std::to_string(rank) + " continues with a state that is not finite");
+}
+
+gate::Property of_threads(gate::Property property) {
+    property.skipped = [](const gate::Implementation& implementation) {
+        return std::string(
+            implementation.communicator() == "mpi" ? "its ranks are processes, which a failure ends" : "");
+    };
+    return property;
+}
+
+} // namespace
+
+std::vector<gate::Property> interruption_properties() {
+    return {
+        property(8, "masters", "Copies are the nearest of bf16, and masters those of a run without them.",
+                 masters, {{"copies", 95}, {"restart", 15}}, with_copies),
+        property(10, "refused", "A step with a gradient that is not finite changes nothing on any rank.",
+                 refused, {{"refused", 95}, {"momentum", 50}}, with_refusal),
+        property(7, "restart.same", "A restart on as many ranks changes no bit.", restart,
+                 {{"restart", 95}}, restarted),
+        property(7, "restart.other", "A restart on other ranks changes no bit of the state.", other_restart,
+                 {{"other number of ranks", 90}}, restarted_with_others),
+        property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
+                 differing_settings, {{"several ranks", 95}}, with_several_ranks),
+        property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
+                 {{"several ranks", 95}}, with_several_ranks),
+        of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
+                            fault, {{"a link was cut", 40}}, with_several_ranks)),
+        property(15, "halt", "A state that is not finite ends all ranks at once.", halt,
+                 {{"several ranks", 95}}, with_several_ranks)};
+}
+
+} // namespace truestep::properties::dense

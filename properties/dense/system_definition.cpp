@@ -1,0 +1,35 @@
+// Registers dense training with the gate: docs/adding-a-system.md.
+#include <truestep/gate/system.hpp>
+
+#include <truestep/verify/dense/traces.hpp>
+
+#include "planted/diagnosis.hpp"
+#include "planted/planted.hpp"
+#include "trial.hpp"
+
+namespace truestep::properties::dense {
+
+gate::System dense_system();
+
+gate::System dense_system() {
+    gate::System system;
+    system.name = "dense";
+    system.says = "SGD, Adam, AdamW and Muon under data parallelism.";
+    spec().describe(system);
+    for (const auto& family : {sharding_properties, rule_properties, interruption_properties})
+        for (gate::Property& property : family())
+            system.properties.push_back(std::move(property));
+    system.properties.push_back(reference_property());
+    system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
+        return gate::Implementations{std::make_shared<Implementation>("host", begin_worker, group),
+                                     planted(0, group)};
+    };
+    system.known_bugs = known_bugs();
+    system.planted = planted;
+    system.clean = {"host"};
+    system.traces = verify::dense::traces();
+    system.what_fits = what_fits;
+    return system;
+}
+
+} // namespace truestep::properties::dense

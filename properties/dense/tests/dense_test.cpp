@@ -1,0 +1,96 @@
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/problem/error.hpp>
+
+#include "planted/plain.hpp"
+#include "planted/planted.hpp"
+
+namespace truestep::properties::dense {
+
+gate::System dense_system();
+
+namespace {
+
+const gate::System& tested() {
+    static const gate::System system = dense_system();
+    return system;
+}
+
+const std::shared_ptr<const gate::Group>& threads() {
+    static const auto group = gate::make_thread_group(std::chrono::seconds(5));
+    return group;
+}
+
+int cases_of_a_property() {
+    const char* const asked = std::getenv("TRUESTEP_PROPERTY_CASES"); // fewer under sanitizers
+    return asked == nullptr ? 60 : std::atoi(asked);
+}
+
+std::optional<gate::Counterexample> counterexample(const gate::Implementation& implementation,
+                                                   const std::string& property, int cases) {
+    gate::SearchOptions options;
+    options.cases = cases;
+    return gate::search(tested(), implementation, tested().property(property), options).counterexample;
+}
+
+TEST(Case, IsALineAndBack) {
+    for (const char* line :
+         {"rule=adamw,tensors=m1x1,workers=1,steps=1,seed=1",
+          "rule=muon,tensors=m3x4/v5/e2x3/v1x2x3,workers=3,steps=4,seed=9,data=normal,micro=2,"
+          "order=tree,clip=0.125,copies=bf16,groups=mixed,scale=match_rms_adamw,refused=2,"
+          "restart=1,to=2,threads=3"})
+        EXPECT_EQ(spec().text(spec().parse(line)), line);
+    for (const char* wrong : {"", "workers=2", "rule=lion", "rule=sgd,tensors=x3", "rule=sgd,tensors=m3",
+                              "rule=sgd,tensors=m0x2", "rule=sgd,workers=0", "rule=adam,beta1=1"})
+        EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
+}
+
+TEST(Properties, HoldOfBothImplementations) {
+    for (const auto& implementation : tested().implementations(threads()))
+        for (const gate::Property& property : tested().properties)
+            if (const auto found = counterexample(*implementation, property.name, cases_of_a_property()))
+                ADD_FAILURE() << implementation->name() << " " << property.name << "\n"
+                              << gate::failure_text(*found);
+}
+
+// Every property can fail; `truestep planted dense` tries all known bugs with all properties.
+TEST(Properties, EachCatchesAKnownBug) {
+    const std::pair<const char*, Bug> catches[]{{"replicas", own_parameters_stale},
+                                                {"shards", cut_matrix},
+                                                {"world", ranks_order_in_tree},
+                                                {"micro_batches", once_a_micro_batch},
+                                                {"traffic", copies_travel_whole},
+                                                {"rerun", thread_share_lost},
+                                                {"sgd", sum_for_mean},
+                                                {"first_step", plain_sgd},
+                                                {"coupled", default_decay},
+                                                {"dealing", dealt_by_extents},
+                                                {"groups", first_groups_rate},
+                                                {"clip", clipped_by_own_norm},
+                                                {"orthogonal", all_dealt_to_adamw},
+                                                {"masters", masters_from_copies},
+                                                {"refused", refused_moves_moments},
+                                                {"restart.same", count_lost},
+                                                {"restart.other", owners_of_before},
+                                                {"settings", settings_not_compared},
+                                                {"refusal", group_without_tensors_allowed},
+                                                {"fault", goes_on_alone},
+                                                {"halt", does_not_halt},
+                                                {"reference", nesterov_forgotten}};
+    for (const auto& [property, bug] : catches)
+        EXPECT_TRUE(counterexample(*planted(bug, threads()), property, 300)) << property;
+    EXPECT_THROW(static_cast<void>(planted(number_of_bugs, threads())), Error);
+    EXPECT_EQ(known_bugs().size(), static_cast<std::size_t>(number_of_bugs) - 1);
+    for (std::size_t i = 0; i < known_bugs().size(); ++i)
+        EXPECT_EQ(known_bugs()[i].number, static_cast<int>(i) + 1);
+}
+
+} // namespace
+} // namespace truestep::properties::dense

@@ -1,0 +1,184 @@
+#include "trial.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace truestep::properties::dense {
+
+namespace {
+
+class Difference final : public gate::Finding {
+  public:
+    Difference(std::string message, std::string details, const Trial& trial, Index step)
+        : message_(std::move(message)), details_(std::move(details)), run_(trial.run_case), step_(step),
+          elements_(trial.layout().size()) {}
+
+    std::string message() const override { return message_; }
+    std::string details() const override { return details_; }
+    Size size() const override {
+        return {elements_, static_cast<int>(run_.workers), std::max(step_, run_.steps)};
+    }
+
+  private:
+    std::string message_;
+    std::string details_;
+    Case run_;
+    Index step_;
+    Index elements_;
+};
+
+std::string after(Index step) {
+    return step == 0 ? "at the start" : "after step " + std::to_string(step);
+}
+
+void classify(Trial& trial) {
+    const Case& run = trial.run_case;
+    const Problem& problem = trial.scenario.problem;
+    bool muon = false;
+    bool elementwise = false;
+    bool momentum = false;
+    for (const Group& group : problem.groups) {
+        muon = muon || group.rule == Rule::muon;
+        elementwise = elementwise || group.rule != Rule::muon;
+        momentum = momentum || has_first_moment(group);
+    }
+    trial.kind(run.workers > 1, "several ranks");
+    trial.kind((run.workers & (run.workers - 1)) != 0, "no power of two");
+    trial.kind(run.workers > trial.layout().size(), "more ranks than parameters");
+    trial.kind(run.steps > 1, "several steps");
+    trial.kind(run.micro > 1, "micro-batches");
+    trial.kind(run.order == Order::tree, "tree");
+    trial.kind(run.clip > 0.0, "clipped");
+    trial.kind(run.copies == Copies::bf16, "copies");
+    trial.kind(problem.groups.size() > 1, "several groups");
+    trial.kind(run.tensors.size() > 1, "several tensors");
+    trial.kind(muon, "muon");
+    trial.kind(elementwise, "not only Muon");
+    trial.kind(momentum, "momentum");
+    trial.kind(run.sharded == 1 && run.workers > 1, "sharded");
+    trial.kind(run.restart > 0, "restart");
+    trial.kind(run.restart > 0 && run.to > 0 && run.to != run.workers, "other number of ranks");
+    trial.kind(run.refused > 0, "refused");
+    trial.kind(run.late > 0, "late");
+    trial.kind(run.threads > 1, "threads");
+}
+
+} // namespace
+
+std::shared_ptr<const gate::Finding> difference(const std::string& message, const std::string& details,
+                                                const Trial& trial, Index step) {
+    return std::make_shared<Difference>(message, details, trial, step);
+}
+
+bool is_muon(const Problem& problem, std::size_t tensor) {
+    return problem.groups[groups_of(problem)[tensor]].rule == Rule::muon;
+}
+
+gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
+                        const std::map<std::string, int>& at_least,
+                        const std::function<Case(Case)>& change) {
+    return spec().property(
+        number, name, says,
+        [judge](const gate::Implementation& implementation, const Case& run) {
+            Trial trial(implementation, run);
+            judge(trial);
+            return trial.judged;
+        },
+        at_least, change);
+}
+
+Trial::Trial(const gate::Implementation& implementation, Case judged_case)
+    : run_case(std::move(judged_case)), scenario(scenario_of(run_case)),
+      candidate_(dynamic_cast<const Implementation&>(implementation)) {
+    classify(*this);
+}
+
+bool Trial::run_to_end(const Scenario& of, std::vector<RankRecord>& all) {
+    all = run(of);
+    for (Index step = 1; step <= of.steps; ++step)
+        for (int rank = 0; rank < of.at(step).ranks; ++rank) {
+            const RankRecord& record = all[static_cast<std::size_t>(rank)];
+            if (record.steps.contains(step))
+                continue;
+            // The reference halts, too, or that is another property's subject.
+            if (record.halted == 1)
+                judged.kinds.insert("halted");
+            else
+                expect(false, step,
+                       "rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + ": " +
+                           (record.ended.empty() ? "no reason is known" : record.ended));
+            return false;
+        }
+    return true;
+}
+
+void Trial::expect(bool holds, Index step, const std::string& otherwise, const std::string& details) {
+    ++judged.counts.compared;
+    judged.counts.wrong += holds ? 0 : 1;
+    if (!holds && !judged.finding)
+        judged.finding = difference(otherwise, details, *this, step);
+}
+
+void Trial::add(const verify::Comparison& compared) {
+    judged.counts.add(
+        {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
+}
+
+bool Trial::same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
+                 const std::string& whose) {
+    const auto compared = verify::compare(expected, actual, verify::Level::exact());
+    add(compared);
+    if (!compared.ok() && !judged.finding) {
+        const bool named = static_cast<Index>(expected.size()) == layout().size();
+        judged.finding =
+            difference(after(step) + " " + what + " are not " + whose + ": " + verify::summary(compared),
+                       named ? verify::details(compared, layout(), "  ") : "", *this, step);
+    }
+    return compared.ok();
+}
+
+bool Trial::same(const Whole& expected, const Whole& actual, Index step, const std::string& whose) {
+    expect(expected.steps == actual.steps, step,
+           after(step) + " " + std::to_string(actual.steps) + " steps are counted; " + whose + " are " +
+               std::to_string(expected.steps));
+    return same(expected.w, actual.w, step, "the masters", whose) &&
+           same(expected.m, actual.m, step, "the first moments", whose) &&
+           same(expected.v, actual.v, step, "the second moments", whose);
+}
+
+void Trial::same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,
+                 const std::string& whose) {
+    for (Index step = 1; step <= scenario.steps; ++step) {
+        const auto& right = expected.front().steps.at(step).parameters;
+        for (std::size_t rank = 0; rank < actual.size(); ++rank)
+            if (const auto found = actual[rank].steps.find(step); found != actual[rank].steps.end())
+                same(right, found->second.parameters, step,
+                     "the parameters of rank " + std::to_string(rank), whose);
+        same(whole(expected, step), whole(actual, step), step, whose);
+    }
+}
+
+Whole whole_of(const std::vector<RankRecord>& records, Index step, bool restarted, std::size_t size) {
+    Whole whole{0, Floats(size), Floats(size), Floats(size), std::vector<int>(size, 0)};
+    for (const RankRecord& record : records) {
+        const auto& steps = restarted ? record.restarted : record.steps;
+        const auto found = steps.find(step);
+        if (found == steps.end())
+            continue;
+        const Shard& shard = found->second.shard;
+        whole.steps = std::max(whole.steps, shard.steps);
+        std::size_t packed = 0;
+        for (const auto& [begin, end] : shard.pieces)
+            for (auto i = static_cast<std::size_t>(begin);
+                 i < std::min(size, static_cast<std::size_t>(end)); ++i, ++packed) {
+                ++whole.owners[i];
+                for (const auto& [from, to] :
+                     {std::pair{&shard.w, &whole.w}, {&shard.m, &whole.m}, {&shard.v, &whole.v}})
+                    if (packed < from->size())
+                        (*to)[i] = (*from)[packed];
+            }
+    }
+    return whole;
+}
+
+} // namespace truestep::properties::dense

@@ -1,0 +1,82 @@
+// One case under judgement.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <truestep/gate/property.hpp>
+#include <truestep/verify/comparator.hpp>
+
+#include "implementation.hpp"
+
+namespace truestep::properties::dense {
+
+/// A state in the order of the parameters, put together from what the ranks own; +0 where nothing is kept.
+struct Whole {
+    Index steps = 0;
+    Floats w;
+    Floats m;
+    Floats v;
+    std::vector<int> owners; ///< how many ranks own a coordinate
+};
+
+[[nodiscard]] Whole whole_of(const std::vector<RankRecord>& records, Index step, bool restarted,
+                             std::size_t size);
+
+class Trial {
+  public:
+    Trial(const gate::Implementation& implementation, Case judged_case);
+
+    [[nodiscard]] std::vector<RankRecord> run(const Scenario& of) const { return candidate_.run(of); }
+    /// Runs the case's own scenario to its end; false, with a finding, if a rank did not get there.
+    bool run_to_end(const Scenario& of, std::vector<RankRecord>& all);
+
+    void expect(bool holds, Index step, const std::string& otherwise, const std::string& details = "");
+    /// Compares bits. `what` is as "the parameters of rank 1"; only the first difference is reported.
+    bool same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
+              const std::string& whose);
+    bool same(const Whole& expected, const Whole& actual, Index step, const std::string& whose);
+    /// Compares the parameters of all ranks after each step, and the states.
+    void same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,
+              const std::string& whose);
+    void add(const verify::Comparison& compared);
+    void kind(bool is, const std::string& name) {
+        if (is)
+            judged.kinds.insert(name);
+    }
+    [[nodiscard]] bool takes(int ranks) const { return candidate_.takes(ranks); }
+    [[nodiscard]] problem::Layout layout() const { return layout_of(scenario.problem); }
+    [[nodiscard]] Whole whole(const std::vector<RankRecord>& records, Index step,
+                              bool restarted = false) const {
+        return whole_of(records, step, restarted, scenario.start.size());
+    }
+
+    Case run_case;
+    Scenario scenario;
+    gate::CaseJudgement judged;
+
+  private:
+    const Implementation& candidate_;
+};
+
+/// The report of a violation.
+[[nodiscard]] std::shared_ptr<const gate::Finding>
+difference(const std::string& message, const std::string& details, const Trial& trial, Index step);
+
+using Judge = void (*)(Trial& trial);
+/// A property of this system's cases.
+[[nodiscard]] gate::Property property(
+    int number, const std::string& name, const std::string& says, Judge judge,
+    const std::map<std::string, int>& at_least,
+    const std::function<Case(Case)>& change = [](Case run) { return run; });
+
+[[nodiscard]] bool is_muon(const Problem& problem, std::size_t tensor);
+
+// The families, in the order in which they are tried.
+[[nodiscard]] std::vector<gate::Property> sharding_properties();
+[[nodiscard]] std::vector<gate::Property> rule_properties();
+[[nodiscard]] std::vector<gate::Property> interruption_properties();
+[[nodiscard]] gate::Property reference_property();
+
+} // namespace truestep::properties::dense
