@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _values
+from . import _safetensors, _values
 from ._errors import Error
 
 _SETTINGS = {"width": None, "rank": None, "vocabulary": 1, "anchors": "none", "order": "project_first", "beta": 0.9, "direction_iterations": 8,
@@ -90,7 +90,7 @@ class Recorder:
                         f"(and {self._micro} of no step) of {sorted(tokens)} tokens")
         config = self._config | {"steps": len(self._rates), "micro_batches": self._sizes[0], "tokens": tokens.pop() if tokens else 0}
         numbers = {"rate": np.array(self._rates), "ids": np.concatenate(self._ids)}
-        _write(path, {"format": "scape-trace", "version": "1", "source": self._source, "config": json.dumps(config)}, numbers | self._vectors)
+        _safetensors.write(path, {"format": "scape-trace", "version": "1", "source": self._source, "config": json.dumps(config)}, numbers | self._vectors)
 
     def _keep(self, known: set[str], vectors: Mapping[str, Any]) -> None:
         for name, values in vectors.items():
@@ -107,33 +107,3 @@ def _floats(values: Any) -> Any:
     if isinstance(values, np.ndarray) and values.dtype not in (np.float32, np.float16) and values.dtype.kind not in "biu":
         raise Error(f"Recorder: an array is {values.dtype}, and fp32 does not hold all of its values; give float32")
     return np.array(values, np.float32).reshape(-1)
-
-
-def _write(path: str | os.PathLike[str], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    at = 0
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F64" if values.dtype == np.float64 else "F32", "shape": [values.size], "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    last = _destination(os.fspath(path))
-    with open(path if last is None else f"{last}.partial", "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for values in tensors.values():
-            file.write(values.tobytes())
-    if last is not None:
-        os.replace(f"{last}.partial", last)
-
-
-def _destination(path: str) -> str | None:
-    """The regular or new file at the end of all links, to be written beside its name and renamed. None for
-    a device, a pipe or an open /dev/fd/3, which a rename would replace: these are written in place (as in
-    storage/)."""
-    for _ in range(40):
-        if os.path.realpath(os.path.dirname(path)).startswith("/proc/") or os.path.exists(path) and not os.path.isfile(path):
-            return None
-        if not os.path.islink(path):
-            return path
-        path = os.path.join(os.path.dirname(path), os.readlink(path))
-    return None

@@ -111,3 +111,8 @@ class Recorder:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace. Raises Error that names what is missing."""
         _library.call("recorder_write", self._handle.pointer, _library.text(path, "path"))
+
+
+def kind_of(problem: Any) -> Any:
+    """The recorder of this kind of problem."""
+    return getattr(problem, "recorder", Recorder)

@@ -1,7 +1,7 @@
 """Hooks around each step of an optimizer."""
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -44,9 +44,54 @@ def _or_refuse(native: Any, before: Hook) -> Hook:
     return call
 
 
+class Together:
+    """Optimizers that step together, such as Muon for matrices and AdamW for the rest, as one: its step
+    begins with the first one's and ends when all have stepped."""
+
+    def __init__(self, optimizers: Sequence[Any]) -> None:
+        self.optimizers = list(optimizers)
+        if not self.optimizers:
+            raise Error("an empty list of optimizers is given; give at least one")
+        self.name = " and ".join(type(one).__name__ for one in self.optimizers)
+        self._stepped: list[Any] = []
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        return [group for one in self.optimizers for group in one.param_groups]
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        return {parameter: state for one in self.optimizers for parameter, state in one.state.items()}
+
+    def around(self, before: Hook, after: Hook) -> Callable[[], None]:
+        def first(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+            if any(optimizer is one for one in self._stepped):
+                raise Error(f"{type(optimizer).__name__} takes a second step before all of {self.name} have taken their first; step each once")
+            if not self._stepped:
+                before(self, arguments, options)
+
+        def last(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+            self._stepped.append(optimizer)
+            if len(self._stepped) == len(self.optimizers):
+                self._stepped.clear()
+                after(self, arguments, options)
+        removals = [around_steps(one, first, last) for one in self.optimizers]
+
+        def remove_all() -> None:
+            for remove in removals:
+                remove()
+        return remove_all
+
+
+def optimizers_of(optimizer: Any) -> list[Any]:
+    return getattr(optimizer, "optimizers", list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer])
+
+
 def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None]:
     """Uses PyTorch 2's hooks; older versions get a replacement of `step`, in this optimizer alone. The
     result removes them."""
+    if isinstance(optimizer, Together):
+        return optimizer.around(before, after)
     native = getattr(optimizer, "native", None)
     if hasattr(native, "or_refuse"):
         before = _or_refuse(native, before)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,109 +12,15 @@ import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 from . import _recorder, _torch_sharded, _values
-from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
 from ._problem import Problem
-from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
+from ._torch_claim import Claim, claim
+from ._torch_held import Gathered, Held, OwnFile
+from ._torch_hooks import Together, around_steps, checked_on_error, state_of, until_failure
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
-_Scalars = tuple[list[float], float | None, int | None]  # the learning rates, the norm and E of a step
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
-
-
-class _Held:
-    """The recorded stretches of a model's vectors, by parameter."""
-
-    def __init__(self, parameters: list[torch.Tensor], ranges: list[tuple[int, int]]) -> None:
-        self.parameters, self.ranges, begin = parameters, ranges, 0
-        self._cuts: dict[torch.Tensor, list[tuple[int, int]]] = {}
-        for parameter in parameters:
-            end = begin + parameter.numel()
-            self._cuts[parameter] = [(max(first, begin) - begin, min(last, end) - begin)
-                                     for first, last in ranges if first < end and last > begin]
-            begin = end
-
-    def of(self, parameter: torch.Tensor, tensor: torch.Tensor | None) -> list[torch.Tensor]:
-        """The stretches of a parameter's values; None is zeros."""
-        cuts = self._cuts[parameter]
-        if tensor is None:
-            return [torch.zeros(end - begin) for begin, end in cuts]
-        if not cuts:
-            return []
-        _values.check_memory(_torch_sharded.of_this_rank(tensor), "Recorder")
-        found = tensor.numel() if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        if found != parameter.numel():
-            raise Error(f"Recorder: of a parameter of {parameter.numel()} values there is {found}; give results that have its values")
-        flat = _torch_sharded.whole(tensor, "Recorder").detach().reshape(-1)
-        return [_values.as_fp32(flat[begin:end], "Recorder").cpu() for begin, end in cuts]
-
-    def flat(self, tensors: Iterable[Any]) -> np.ndarray:
-        """One fp32 vector of all."""
-        return torch.cat([piece for p, t in zip(self.parameters, tensors) for piece in self.of(p, t)]).numpy()
-
-    def cut(self, vector: np.ndarray) -> np.ndarray:
-        return np.concatenate([vector[begin:end] for begin, end in self.ranges])
-
-
-class _Gathered:
-    """Gathers all ranks' vectors in rank 0's memory, which writes them."""
-
-    def __init__(self, problem: Problem, start: np.ndarray, source: str, group: Any, rank: int, sample: _recorder.Sample | None,
-                 begin: int, mine: dict[str, np.ndarray]) -> None:
-        self._group, self._rank = group, rank
-        everyone = self._everyones(mine)
-        state = {name: [vectors[name] for vectors in everyone] for name in mine}
-        self.recorder = _recorder.Recorder(problem, start, source, sample=sample, begin=begin, state=state)
-
-    def _everyones(self, mine: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        everyone = [mine]
-        if self._group is not None:
-            everyone = [None] * dist.get_world_size(self._group)  # type: ignore[list-item]
-            dist.all_gather_object(everyone, mine, group=self._group)
-        return everyone
-
-    def step(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
-        everyone = self._everyones(mine)
-        if self._rank != 0:
-            return
-        self.recorder.begin(*scalars)
-        for rank, vectors in enumerate(everyone):
-            for name, vector in vectors.items():
-                self.recorder.add(name, rank, vector)
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        if self._rank == 0:
-            self.recorder.write(path)
-        if self._group is not None:
-            dist.barrier(self._group)
-
-
-class _OwnFile:
-    """Writes each rank's vectors to its own file during training."""
-
-    def __init__(self, problem: Problem, start: np.ndarray, source: str, rank: int, path: str, budget: int,
-                 sample: _recorder.Sample | None, begin: int, mine: dict[str, np.ndarray]) -> None:
-        self._rank, self.path = rank, path
-        self.recorder = _recorder.Recorder(problem, start, source, rank=rank, spool=self.path + ".spool", sample=sample, begin=begin,
-                                           state={name: [vector] for name, vector in mine.items()})
-        self._background = Background(budget)
-
-    def step(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
-        self._background.put(sum(vector.nbytes for vector in mine.values()), lambda: self._keep(scalars, mine))
-
-    def _keep(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
-        self.recorder.begin(*scalars)
-        for name, vector in mine.items():
-            self.recorder.add(name, self._rank, vector)
-
-    def close(self, write: bool) -> None:
-        try:
-            self._background.close()
-            if write:
-                self.recorder.write(self.path)
-        finally:
-            del self.recorder  # and with it the spool
 
 
 class Recorder:
@@ -128,9 +34,11 @@ class Recorder:
     leaves nothing. ``budget``: the bytes that may be on their way there; where there are more, the step waits. Without ``path``, rank 0 gathers all
     ranks' vectors in memory, and ``recorder.write("run.safetensors")``, on all ranks, writes one file.
 
-    Of another optimizer that claims to be SCAPE or AdamS say what it trains and where its state holds a result:
+    Of torch.optim's SGD, Adam, AdamW and Muon, or a list of them, the problem is read from their param groups, as claim() does; checking() records
+    and verifies in one. Of another optimizer that claims to be SCAPE or AdamS say what it trains and where its state holds a result:
     ``Recorder(mine, problem, state={"exp_avg": "first_moment"})``. Every rank's copy is recorded, so a rank that drifts is found.
-    Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own, and of FSDP2 own_gradients() does.
+    Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own, of FSDP2 own_gradients() does, and
+    a claim's do so by themselves.
     Shards of FSDP2's parameters are gathered at each step, on all ranks together. Of a ZeroRedundancyOptimizer give the problem and state, too.
 
     Of a large run a part: ``sample`` keeps some segments of every vector in full, which are still checked bit for bit, as truestep.Recorder
@@ -144,7 +52,7 @@ class Recorder:
     one warning: training goes on, nothing more is recorded by this rank, and it leaves no file.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, problem: Problem | None = None, *,
+    def __init__(self, optimizer: Any, problem: Problem | Claim | None = None, *,
                  path: str | os.PathLike[str] | None = None, budget: int = 256 << 20, state: Mapping[str, str] | None = None,
                  process_group: Any = None, sample: _recorder.Sample | None = None, start: int = 1, steps: int | None = None,
                  norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None, on_error: str = "raise") -> None:
@@ -156,13 +64,14 @@ class Recorder:
         self._warns, self._failed = checked_on_error(on_error, "Recorder") == "warn", False
         if self._warns and path is None:
             raise Error("Recorder: on_error is 'warn', and without path ranks gather every step together, which one alone cannot leave; give path")
+        optimizer = Together(optimizer) if isinstance(optimizer, (list, tuple)) else optimizer
         self._optimizer, self._state = optimizer, dict(state or {})
         self._native: Optimizer | None = getattr(optimizer, "native", None)
-        problem = problem if problem is not None else getattr(optimizer, "problem", None)
-        if problem is None:
-            raise Error("Recorder: what a foreign optimizer trains is not known; give a truestep.Problem of its parameters")
-        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        _torch_sharded.check_recordable(optimizer, self._parameters, problem.workers, self._state, self._warns)
+        problem = problem if problem is not None else claim(optimizer)
+        self._claim = problem if isinstance(problem, Claim) else None
+        self._parameters = self._claim.parameters if self._claim else [p for group in optimizer.param_groups for p in group["params"]]
+        if self._claim is None:
+            _torch_sharded.check_recordable(optimizer, self._parameters, problem.workers, self._state, self._warns)
         distributed = dist.is_available() and dist.is_initialized()
         group = (process_group or dist.group.WORLD) if distributed and problem.workers > 1 else None
         ranks = 1 if group is None else dist.get_world_size(group)
@@ -175,15 +84,17 @@ class Recorder:
                         "name, such as 'run.rank{rank}.safetensors'")
         self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
         # Says what a sample holds, and what is wrong with the path, before the first step.
-        whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample, spool=self._where[3] and self._where[3] + ".spool")
+        whole = _recorder.kind_of(problem)(problem, None if self._claim else [_values.zeros(problem.size)], sample=sample,
+                                           spool=self._where[3] and self._where[3] + ".spool")
         self._check_order(problem)
         self._rates()
-        self._check_decays(problem)
-        self._held = _Held(self._parameters, whole.held)
+        if self._claim is None:
+            self._check_decays(problem)
+        self._held = Held(self._parameters, whole.held)
         self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
-        self._to: _Gathered | _OwnFile | None = None
+        self._to: Gathered | OwnFile | None = None
         self._taken = 0  # steps of another optimizer before the first that is seen here
-        self._gradient: np.ndarray | None = None
+        self._given: dict[str, np.ndarray] | None = None  # to the coming step
         self._own: dict[torch.Tensor, list[torch.Tensor] | None] | None = None  # by the comm hook; None: seen twice
         self._adds: _torch_sharded.OwnGradients | None = None
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
@@ -191,8 +102,9 @@ class Recorder:
         self._part_hooks.append(self._part)
         hooks = until_failure(self._fail, self._before, self._after) if self._warns else [self._before, self._after]
         self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
+        self._unwatch = self._claim.watch() if self._claim else lambda: None
 
-    def _check_order(self, problem: Problem) -> None:
+    def _check_order(self, problem: Any) -> None:
         """Checks the order: param groups may order parameters differently from the model. A single vector
         of all cannot be wrong."""
         said, held = [tensor.size for tensor in problem.tensors], [p.numel() for p in self._parameters]
@@ -205,7 +117,7 @@ class Recorder:
             raise Error(f"Recorder: {problem.tensors[i].name} has {said[i]} parameters in the problem, and in its place the optimizer has a "
                         f"tensor of {held[i]}; give the tensors in the order of its param_groups")
 
-    def _check_decays(self, problem: Problem) -> None:
+    def _check_decays(self, problem: Any) -> None:
         decays = [group.get("weight_decay") for group in self._optimizer.param_groups if group["params"]]
         if len(set(decays)) > 1 and not any(tensor.param_group for tensor in problem.tensors):
             raise Error(f"Recorder: the optimizer's param groups have the weight decays {decays}, and the problem has one for all; make it of them, "
@@ -214,7 +126,10 @@ class Recorder:
     def _rates(self) -> list[float]:
         """The learning rate of each parameter group of the problem. It must be the same for all tensors of
         the group, or the trace would describe another run."""
-        of_tensors = [_values.rate(group["lr"]) for group in self._optimizer.param_groups for _ in group["params"]]
+        of_parameters = {p: _values.rate(group["lr"]) for group in self._optimizer.param_groups for p in group["params"]}
+        if any(p not in of_parameters for p in self._parameters):
+            raise Error("Recorder: the optimizer does not have all parameters of the claim; make the claim of the parameters that it has")
+        of_tensors = [of_parameters[p] for p in self._parameters]
         numbers = [tensor.param_group for tensor in self._where[0].tensors]
         if not any(numbers):
             numbers = [0] * len(of_tensors)  # however the problem cuts them into tensors
@@ -229,10 +144,10 @@ class Recorder:
         problem, group, rank, path, budget, sample = self._where
         begin = self._taken + self._seen if self._native is None else self._native.steps
         start = self._masters()
-        source = type(self._optimizer).__name__
+        source = getattr(self._optimizer, "name", type(self._optimizer).__name__)
         mine = self._initial() if begin > 0 else {}
-        self._to = (_Gathered(problem, start, source, group, rank, sample, begin, mine) if path is None
-                    else _OwnFile(problem, start, source, rank, path, budget, sample, begin, mine))
+        self._to = (Gathered(problem, start, source, group, rank, sample, begin, mine) if path is None
+                    else OwnFile(problem, start, source, rank, path, budget, sample, begin, mine))
 
     def _masters(self) -> np.ndarray:
         """The parameters in fp32, as the step takes them: for bf16 ones their masters, if the optimizer
@@ -241,11 +156,13 @@ class Recorder:
             return self._native.parameters.copy()
         key = next((key for key, name in self._state.items() if name == "parameters"), None)
         masters = [p if kept is None else kept for p in self._parameters for kept in [self._optimizer.state.get(p, {}).get(key)]]
-        return _Held(self._parameters, [(0, sum(p.numel() for p in self._parameters))]).flat(masters)
+        return Held(self._parameters, [(0, sum(p.numel() for p in self._parameters))]).flat(masters)
 
     def _steps_taken(self) -> int:
         """Steps that another optimizer took before the first one seen here, for a run that continues an
         earlier one."""
+        if self._claim is not None:
+            return self._claim.steps_taken(self._optimizer)
         states = [state for state in map(_torch_sharded.inner(self._optimizer).state.get, self._parameters) if state]
         steps = _torch_sharded.steps_on_ranks(self._optimizer, [int(state["step"]) for state in states if "step" in state])
         if not steps and any(isinstance(state.get(key), torch.Tensor) and _torch_sharded.of_this_rank(state[key]).any()
@@ -258,14 +175,14 @@ class Recorder:
         """The state besides the parameters before a step; the mask in flight is the next one."""
         results = self._results()
         mask = results.get("next_mask")
-        return {name: results[name] for name in ("first_moment", "residual") if name in results} | ({} if mask is None else {"mask": mask})
+        return {name: results[name] for name in ("first_moment", "second_moment", "residual") if name in results} | ({} if mask is None else {"mask": mask})
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the gathered recording, on rank 0, and ends it. Call it on all ranks."""
         if self._where[3] is not None:
             raise Error(f"Recorder: this rank's file is {self._where[3]}; close() finishes it")
         self._stop()
-        assert isinstance(self._began(), _Gathered)
+        assert isinstance(self._began(), Gathered)
         self._began().write(path)  # type: ignore[union-attr]
 
     def close(self) -> None:
@@ -284,9 +201,9 @@ class Recorder:
 
     def _fail(self, error: Exception) -> None:
         """With on_error="warn": training continues, and the recording is dropped."""
-        self._failed, self._gradient, self._parts = True, None, None
+        self._failed, self._given, self._parts = True, None, None
         with contextlib.suppress(Exception):  # most often the same again
-            if isinstance(self._to, _OwnFile):
+            if isinstance(self._to, OwnFile):
                 self._to.close(write=False)
         self._to = None
         self._warn(error)
@@ -294,7 +211,7 @@ class Recorder:
     def _warn(self, error: Exception) -> None:
         warnings.warn(f"Recorder: this rank records no more, and there is no {self._where[3]}: {error}", RuntimeWarning, stacklevel=2)
 
-    def _began(self) -> _Gathered | _OwnFile:
+    def _began(self) -> Gathered | OwnFile:
         if self._to is None:
             raise Error(f"Recorder: start is {self._start}, and {self._seen} steps were taken, so that no step has been recorded")
         return self._to
@@ -334,6 +251,7 @@ class Recorder:
         if self._adds is not None:
             self._adds.remove()
         self._unhook = None
+        self._unwatch()
         if self._part in self._part_hooks:
             self._part_hooks.remove(self._part)
 
@@ -349,7 +267,8 @@ class Recorder:
             _values.rate(settings["lr"])
         own, self._own = self._own, None if self._own is None else {}
         parts, self._parts = self._parts, None
-        self._gradient = None
+        self._given = None
+        given = self._claim.given(self._where[2]) if self._claim else None
         if self._seen == 0 and self._native is None:
             self._taken = self._steps_taken()
         if self._left == 0 or self._seen + 1 < self._start:
@@ -358,9 +277,12 @@ class Recorder:
         if self._to is None:
             self._open()
         self._seen += 1
+        if given is not None:
+            self._given = {name: self._held.flat(tensors) for name, tensors in given.items()}
+            return
         if own is None:
             last = self._held.flat([p.grad for p in self._parameters])
-            self._gradient = last if parts is None else parts + last
+            self._given = {"gradient": last if parts is None else parts + last}
             return
         if self._adds is not None:
             for parameter in self._parameters:
@@ -371,10 +293,10 @@ class Recorder:
                         "and let each module compute with its own parameters" if self._adds is not None else
                         "Recorder: the comm hook has not seen every gradient once since the last step; let ddp reduce once a step "
                         "(micro-batches under ddp.no_sync()), of all parameters that the optimizer has")
-        self._gradient = torch.cat([piece for p in self._parameters for piece in own[p] or []]).numpy()
+        self._given = {"gradient": torch.cat([piece for p in self._parameters for piece in own[p] or []]).numpy()}
 
     def _after(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        if self._gradient is None or self._to is None:
+        if self._given is None or self._to is None:
             return  # not one of those that are recorded
         norm = self._norm() if self._norm is not None else None
         exponent = self._exponent() if self._exponent is not None else None
@@ -382,7 +304,7 @@ class Recorder:
             settings, last = self._native.problem.settings, self._native.statistics
             norm = last.gradient_norm if norm is None and settings.get("clip_norm") else norm
             exponent = last.exponent if exponent is None and str(settings.get("payload", "")).startswith("e5m2") else exponent
-        self._to.step((self._rates(), norm, exponent), {"gradient": self._gradient} | self._results())
+        self._to.step((self._rates(), norm, exponent), self._given | self._results())
         if self._left is not None:
             self._left -= 1
 
@@ -390,6 +312,8 @@ class Recorder:
         if self._native is not None:
             return {name: self._held.cut(getattr(self._native, name)) for name in _NATIVE}
         results = {"parameters": self._held.flat(self._parameters)}
+        if self._claim is not None:
+            return results | {name: self._held.flat(kept) for name, kept in self._claim.moments(self._optimizer).items()}
         for key, name in self._state.items():
             kept = state_of(self._optimizer, self._parameters, key, "Recorder")
             if name == "parameters":  # those of fp32 are their own masters

@@ -47,16 +47,20 @@ class Run:
         self._open = True
         return self._recorder
 
+    def close(self) -> None:
+        """Ends the recording of this rank."""
+        self._open = False
+        if hasattr(self._recorder, "close"):
+            self._recorder.close()
+        else:
+            self._recorder.write(self.path)
+
     def _finish(self) -> None:
         """Closes this rank's file and waits until all ranks have closed theirs. The plugin stops ranks that wait for one that has failed."""
         if not self.recorded:
             raise Error("truestep_run: nothing has been recorded; call truestep_run.record(optimizer) before the first step")
         if self._open:
-            self._open = False
-            if hasattr(self._recorder, "close"):
-                self._recorder.close()
-            else:
-                self._recorder.write(self.path)
+            self.close()
             (self._folder / f"closed.rank{self._rank}").touch()
         while not all((self._folder / f"closed.rank{rank}").exists() for rank in range(self._size)):
             time.sleep(0.01)
@@ -72,7 +76,12 @@ def assert_true(run: Run | TracePath | Sequence[TracePath], *, level: str | None
     """Raises AssertionError with the first divergence unless the run passes. ``run``: the fixture ``truestep_run``, on all ranks, or what
     truestep.verify takes: a path, a name with a star for the rank's number, or a list of paths."""
     __tracebackhide__ = True
-    result = run.verify(level, start) if isinstance(run, Run) else verify(run, level, start)
+    demand(run.verify(level, start) if isinstance(run, Run) else verify(run, level, start), run)
+
+
+def demand(result: Result, run: Run | TracePath | Sequence[TracePath]) -> None:
+    """Raises AssertionError for a verdict on this run that has not passed."""
+    __tracebackhide__ = True
     if not result.passed:
         raise AssertionError(_message(result, run))
 

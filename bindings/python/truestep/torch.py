@@ -18,6 +18,8 @@ from ._optimizer import Optimizer, Statistics
 from ._problem import Problem, Tensor
 from ._fingerprints import Fingerprints as Fingerprints
 from ._fingerprints import fingerprint as fingerprint
+from ._torch_checking import checking as checking
+from ._torch_claim import claim as claim
 from ._torch_gasloc import GASLoC as GASLoC
 from ._torch_gasloc_recorder import RoundRecorder as RoundRecorder
 from ._torch_parts import Buckets
