@@ -11,6 +11,7 @@
 #include <truestep/trace/bundle.hpp>
 #include <truestep/trace/ranks.hpp>
 #include <truestep/verify/collectives/check.hpp>
+#include <truestep/verify/dense/traces.hpp>
 #include <truestep/verify/diagnosis.hpp>
 #include <truestep/verify/gasloc/traces.hpp>
 #include <truestep/verify/mapl/traces.hpp>
@@ -34,7 +35,8 @@ verify::Traces traces_of(const std::filesystem::path& path) {
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
     for (const verify::Traces& traces :
-         {verify::scape::scape_traces(), verify::gasloc::traces(), verify::mapl::traces()}) {
+         {verify::scape::scape_traces(), verify::gasloc::traces(), verify::mapl::traces(),
+          verify::dense::traces()}) {
         if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
             return traces;
         for (const std::string& name : traces.algorithms)

@@ -22,6 +22,16 @@ import truestep  # noqa: E402
 ROOT = Path(__file__).parents[3]
 EXAMPLES = {"train_scape.py": "bindings/python/README.md", "train_gasloc.py": "bindings/python/README.md"}  # and who shows them
 PIPELINE = {"train_mapl.py": "bindings/python/README.md"}  # two stages, and no trace
+# These raise where they are wrong: the mistakes that are made in them, and what is said first.
+PLAIN = ("type('Plain', (torch.optim.{},), {{'step': lambda self: [p.data.add_(p.grad, alpha=-group['lr']) for group in self.param_groups for p in "
+         "group['params']]}})([")
+CHECKED = {
+    "check_adamw.py": {"AdamW that is plain SGD": (
+        "torch.optim.AdamW(ddp.named_parameters()", PLAIN.format("AdamW")[:-1] + "ddp.named_parameters()",
+        "update, .*every value agrees with plain SGD, lr 0.01: this optimizer is not the AdamW that it claims to be")},
+    "check_muon.py": {"Muon that is plain SGD": (
+        "torch.optim.Muon([", PLAIN.format("Muon"), "update, .*every value agrees with plain SGD in group 0, .*: this optimizer is not the Muon and AdamW"),
+        "no clipping": ("torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)", "pass", "clip, .*every value agrees with no clipping")}}
 VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
 SHARDED = {"verify_fsdp.py": "docs/recording.md"}  # the same under FSDP2
 # What may be wrong in that script, and the first phase that then differs.
@@ -34,7 +44,7 @@ MISTAKES = {
 
 class Example(unittest.TestCase):
     def test_they_are_what_is_shown(self) -> None:
-        for name, shown in (EXAMPLES | PIPELINE | VERDICT | SHARDED).items():
+        for name, shown in (EXAMPLES | PIPELINE | {"check_adamw.py": "bindings/python/README.md"} | VERDICT | SHARDED).items():
             text = (ROOT / "docs/examples" / name).read_text(encoding="utf-8")
             self.assertLess(len(text.splitlines()), 30 if name in PIPELINE else 19)
             self.assertIn(textwrap.indent(text, "    ", lambda line: bool(line.strip())), (ROOT / shown).read_text(encoding="utf-8"))
@@ -55,6 +65,18 @@ class Example(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 [loss] = re.findall(r"^loss ([0-9.]+),", self.start(2, str(ROOT / "docs/examples" / name), folder), re.MULTILINE)
                 self.assertLess(float(loss), 2.0)
+
+    @unittest.skipUnless(hasattr(torch.optim, "Muon"), "this torch.optim has no Muon")
+    def test_three_lines_around_optimizers(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, mistakes in CHECKED.items():
+                text = (ROOT / "docs/examples" / name).read_text(encoding="utf-8")
+                self.assertRegex(self.start(3, str(ROOT / "docs/examples" / name), folder), r"(?m)^PASSED  /.*run\.rank\*\.safetensors$")
+                for mistake, (right, wrong, verdict) in mistakes.items():
+                    with self.subTest(mistake):
+                        self.assertEqual(text.count(right), 1)
+                        Path(folder, "wrong.py").write_text(text.replace(right, wrong), encoding="utf-8")
+                        self.assertRegex(self.start(3, f"{folder}/wrong.py", folder, status=1), rf"(?s)First divergence: step 1, phase {verdict}")
 
     def test_the_verdict_on_an_optimizer_behind_ddp(self) -> None:
         for name in VERDICT:
@@ -93,7 +115,7 @@ class Example(unittest.TestCase):
         self.assertGreater(len(at), 3)
         self.assertEqual(at, sorted(at))
 
-    def start(self, ranks: int, program: str, folder: str) -> str:
+    def start(self, ranks: int, program: str, folder: str, status: int = 0) -> str:
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         if int(torch.__version__.split(".")[0]) >= 2:
             commands = [([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks), program], environment)]
@@ -108,7 +130,7 @@ class Example(unittest.TestCase):
         told = ""
         for process in started:
             said, _ = process.communicate(timeout=300)
-            self.assertEqual(process.returncode, 0, said)
+            self.assertEqual(process.returncode, status, said)
             told += said
         return told
 

@@ -14,6 +14,7 @@ from . import testing
 from ._errors import Error
 from ._torch_claim import claim as claim_of
 from ._torch_recorder import Recorder
+from ._verify import verify
 
 
 class Checked(testing.Run):
@@ -76,6 +77,6 @@ def checking(optimizer: Any, level: str = "rel", *, claim: Any = None, clip_norm
 def _verdict(run: Checked, level: str) -> Any:
     """An Error is every rank's to raise."""
     try:
-        return testing.verify(run.path, level)
+        return verify(run.path, level)
     except Error as error:
         return error

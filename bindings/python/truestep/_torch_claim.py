@@ -1,7 +1,7 @@
 """What an optimizer of torch.optim claims to do, read from its class and its param groups."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -113,7 +113,11 @@ class Claim:
     def watch(self) -> Callable[[], None]:
         """Sees each parameter's gradient as backward() makes it, before anything reduces, clips or unscales it. The result ends that."""
         handles = [p.register_hook(self._seeing(p)) for p in self.parameters]  # type: ignore[no-untyped-call]
-        return lambda: [handle.remove() for handle in handles] and None
+
+        def remove() -> None:
+            for handle in handles:
+                handle.remove()
+        return remove
 
     def _seeing(self, parameter: torch.Tensor) -> Callable[[torch.Tensor], None]:
         def seen(gradient: torch.Tensor) -> None:
@@ -133,7 +137,7 @@ class Claim:
                         "powers of 2")
         return 1 / scale
 
-    def given(self, rank: int) -> dict[str, list[torch.Tensor]]:
+    def given(self, rank: int) -> dict[str, list[Any]]:
         """This rank's own gradients since the last step, and what the optimizer is about to take."""
         self.check()
         own, self._own = self._own, {}
@@ -143,8 +147,8 @@ class Claim:
                             "(requires_grad_(False)), or give it a gradient of zeros")
         if not own:
             raise Error("checking: no backward() has made gradients since the last step; begin before backward(), and take one step after it")
-        gradients = {"gradient": [own.get(p, torch.zeros_like(p)) for p in self.parameters]}
-        return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 else {})  # type: ignore[dict-item]
+        gradients: dict[str, list[Any]] = {"gradient": [own.get(p) for p in self.parameters]}
+        return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 else {})
 
     def moments(self, optimizer: Any) -> dict[str, list[Any]]:
         """Those that the optimizer keeps, if the claim is its own: others may define them differently."""

@@ -50,8 +50,6 @@ class Together:
 
     def __init__(self, optimizers: Sequence[Any]) -> None:
         self.optimizers = list(optimizers)
-        if not self.optimizers:
-            raise Error("an empty list of optimizers is given; give at least one")
         self.name = " and ".join(type(one).__name__ for one in self.optimizers)
         self._stepped: list[Any] = []
 
