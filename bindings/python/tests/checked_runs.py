@@ -166,7 +166,7 @@ class Drawn:
         self.factor = 10.0 ** draw.randint(-6, 2)  # of the loss
         self.before, self.steps = draw.choice([0, 0, 1, 3]), draw.randint(1, 6)
         self.infinite = draw.randint(1, 4) if self.scaler is not None else 0  # the scaler skips this step
-        self.to_none = draw.random() < 0.8
+        self.to_none, self.probe = draw.random() < 0.8, draw.random() < 0.2  # a gradient that nothing trains with
         self.schedules = [self._schedule(one) for one in self.optimizers]
         self.ddp = DistributedDataParallel(self.model) if size > 1 else self.model
 
@@ -221,7 +221,9 @@ class Drawn:
                 if number == self.infinite:
                     loss = loss * math.inf
                 (loss if self.scaler is None else self.scaler.scale(loss)).backward()
-        for optimizer in self.optimizers if self.scaler is not None else ():
+        if self.probe:
+            torch.autograd.grad(self.model(torch.ones(1, self.inputs)).sum(), [p for p in self.model.parameters() if p.requires_grad])
+        for optimizer in self.optimizers if self.scaler is not None and (self.clip_norm or self.probe) else ():
             self.scaler.unscale_(optimizer)
         if self.clip_norm:
             torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.clip_norm)

@@ -112,15 +112,23 @@ class Claim:
 
     def watch(self) -> Callable[[], None]:
         """Sees each parameter's gradient as backward() makes it, before anything reduces, clips or unscales it. The result ends that."""
-        handles = [p.register_hook(self._seeing(p)) for p in self.parameters]  # type: ignore[no-untyped-call]
+        # The node that adds to .grad, and not the tensor, whose hooks torch.autograd.grad calls, too.
+        nodes = [p.expand_as(p).grad_fn.next_functions[0][0] for p in self.parameters]  # type: ignore[union-attr]
+        if not all(hasattr(node, "register_prehook") for node in nodes):
+            raise Error(f"claim: PyTorch {torch.__version__} does not show gradients before they are reduced; take PyTorch 2.0 or newer")
+        handles = [node.register_prehook(self._seeing(p)) for node, p in zip(nodes, self.parameters)]  # type: ignore[union-attr]
 
         def remove() -> None:
             for handle in handles:
                 handle.remove()
+            nodes.clear()  # a node that nothing refers to is made anew, without hooks
         return remove
 
-    def _seeing(self, parameter: torch.Tensor) -> Callable[[torch.Tensor], None]:
-        def seen(gradient: torch.Tensor) -> None:
+    def _seeing(self, parameter: torch.Tensor) -> Callable[[tuple[torch.Tensor, ...]], None]:
+        def seen(gradients: tuple[torch.Tensor, ...]) -> None:
+            gradient = gradients[0]
+            if gradient is None:
+                return
             _values.check_memory(gradient, "checking: a gradient")
             own = gradient.detach() * self._unscaling()
             before = self._own.get(parameter)
@@ -148,7 +156,8 @@ class Claim:
         if not own:
             raise Error("checking: no backward() has made gradients since the last step; begin before backward(), and take one step after it")
         gradients: dict[str, list[Any]] = {"gradient": [own.get(p) for p in self.parameters]}
-        return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 else {})
+        # A scaler divides each optimizer's gradients when that one steps, or inside of its step.
+        return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 and self._scaler is None else {})
 
     def moments(self, optimizer: Any) -> dict[str, list[Any]]:
         """Those that the optimizer keeps, if the claim is its own: others may define them differently."""
