@@ -165,7 +165,7 @@ class Drawn:
             self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** draw.randint(-3, 16), growth_interval=2)
         self.factor = 10.0 ** draw.randint(-6, 2)  # of the loss
         self.before, self.steps = draw.choice([0, 0, 1, 3]), draw.randint(1, 6)
-        self.infinite = draw.randint(1, 4) if self.scaler is not None else 0  # the scaler skips this step
+        self.infinite = draw.randint(1, 4) if self.scaler is not None else None  # the scaler skips this step
         self.to_none, self.probe = draw.random() < 0.8, draw.random() < 0.2  # a gradient that nothing trains with
         self.schedules = [self._schedule(one) for one in self.optimizers]
         self.ddp = DistributedDataParallel(self.model) if size > 1 else self.model
