@@ -156,7 +156,7 @@ class Ranks(unittest.TestCase):
                     self.assertEqual((status, text), (0, ""))
 
     def test_bugs_are_named(self) -> None:
-        for bug, text in {"sgd": r"step 1, phase update, .*every value agrees with plain SGD in group 0",
+        for bug, text in {"sgd": r"step 1, phase momentum, .*every value agrees with plain SGD in group 0",
                           "micro": "step 1, phase momentum, .*tensor matrix.weight", "ndim": "step 1, phase update, .*tensor matrix.weight",
                           "lost": "step 1, phase mean, .*tensor matrix.weight", "drift": "step 3, phase update, parameters of rank 1, tensor last.bias",
                           "stale": "step 2, phase mean", "unclipped": "step 1, phase clip.*"}.items():

@@ -30,7 +30,7 @@ CHECKED = {
         "torch.optim.AdamW(ddp.named_parameters()", PLAIN.format("AdamW")[:-1] + "ddp.named_parameters()",
         "update, .*every value agrees with plain SGD, lr 0.01: this optimizer is not the AdamW that it claims to be")},
     "check_muon.py": {"Muon that is plain SGD": (
-        "torch.optim.Muon([", PLAIN.format("Muon"), "update, .*every value agrees with plain SGD in group 0, .*: this optimizer is not the Muon and AdamW"),
+        "torch.optim.Muon([", PLAIN.format("Muon"), "momentum, .*every value agrees with plain SGD in group 0, .*: this optimizer is not the Muon and AdamW"),
         "no clipping": ("torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)", "pass", "clip, .*every value agrees with no clipping")}}
 VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
 SHARDED = {"verify_fsdp.py": "docs/recording.md"}  # the same under FSDP2

@@ -25,6 +25,7 @@ class Recorder:
         self._rates: list[float] = []
         self._steps = 0
         self._places: dict[str, tuple[int, int]] = {}
+        self._parts: dict[tuple[int, int], int] = {}  # micro-batches, by step and rank
         try:
             self._kept: Any = io.BytesIO() if spool is None else tempfile.TemporaryFile(dir=os.path.dirname(spool) or ".", buffering=0)
         except OSError as error:
@@ -39,19 +40,25 @@ class Recorder:
         self._steps += 1
 
     def add(self, name: str, rank: int, vector: Any) -> None:
-        """Adds one rank's vector of this step. The mean, before or after clipping, is one of all ranks."""
-        of_all = name in ("mean", "clipped")
-        self._keep(f"step/{self._steps:04}/{'gradient.1' if name == 'gradient' else name}" + ("" if of_all else f"/rank{rank}"), vector)
+        """Adds one rank's vector of this step: gradient.1, gradient.2 and so on, and results. The mean, before or after clipping, is one of
+        all ranks."""
+        if name.startswith("gradient."):
+            self._parts[self._steps, rank] = self._parts.get((self._steps, rank), 0) + 1
+        self._keep(f"step/{self._steps:04}/{name}" + ("" if name in ("mean", "clipped") else f"/rank{rank}"), vector)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace."""
         if not self._steps:
             raise Error("Recorder: no step has been recorded; a trace has at least one")
-        config = self._problem.config | {"steps": self._steps} | ({"begin": self._begin} if self._begin else {}) | (
+        most = max(self._parts.values())
+        self._keep("zeros", np.zeros(self._problem.size))
+        nothing = self._places.pop("zeros")  # of a step with fewer micro-batches than another
+        padding = {f"step/{step:04}/gradient.{part}/rank{rank}": nothing for (step, rank), parts in self._parts.items() for part in range(parts + 1, most + 1)}
+        config = self._problem.config | {"micro_batches": [most] * self._problem.workers} | {"steps": self._steps} | ({"begin": self._begin} if self._begin else {}) | (
             {} if self._rank is None else {"rank": self._rank})
         whole = np.frombuffer(self._kept.getbuffer(), np.float32) if isinstance(self._kept, io.BytesIO) else np.memmap(self._kept, np.float32, "r")
         _safetensors.write(path, {"format": "scape-trace", "version": "1", "source": self._source, "config": json.dumps(config)},
-                           {"learning_rate": np.array(self._rates)} | {name: whole[begin:end] for name, (begin, end) in self._places.items()})
+                           {"learning_rate": np.array(self._rates)} | {name: whole[begin:end] for name, (begin, end) in (self._places | padding).items()})
 
     def _keep(self, name: str, vector: Any) -> None:
         values = np.ascontiguousarray(vector, np.float32).reshape(-1)

@@ -35,12 +35,12 @@ class Claim:
         self.parameters: list[torch.Tensor] = [p for group in self._trained for p in group]
         self.tensors, groups = self._tensors()
         self.size = sum(tensor.size for tensor in self.tensors)
-        self._own: dict[torch.Tensor, torch.Tensor] = {}
+        self._own: dict[torch.Tensor, list[torch.Tensor]] = {}  # of each micro-batch since the last step
         rules = [group["rule"] for group in groups]
         self._moments = {"first_moment": any(group["rule"] != "sgd" or group["momentum"] for group in groups),
                          "second_moment": "adam" in rules or "adamw" in rules}
         self._mean = "clipped" if clip_norm > 0 else "mean"
-        self.config = {"algorithm": "dense", "workers": workers, "micro_batches": [1] * workers, "order": "rank", "accumulation": "mean",
+        self.config = {"algorithm": "dense", "workers": workers, "order": "rank", "accumulation": "sum",  # as .grad adds up
                        "clip_norm": float(clip_norm), "copies": "none", "groups": groups, "tensors": [
                            {"name": tensor.name, "shape": list(p.shape) or [1], "role": groups[tensor.param_group]["roles"][0]}
                            for tensor, p in zip(self.tensors, self.parameters)]}
@@ -130,12 +130,10 @@ class Claim:
             if gradient is None:
                 return
             _values.check_memory(gradient, "checking: a gradient")
-            own = gradient.detach() * self._unscaling()
-            before = self._own.get(parameter)
             # A gradient that zero_grad() has taken away before the step has no part in it.
-            if before is not None and parameter.grad is not None and bool(parameter.grad.any()):
-                own = before + own
-            self._own[parameter] = own
+            if parameter not in self._own or parameter.grad is None or not bool(parameter.grad.any()):
+                self._own[parameter] = []
+            self._own[parameter].append(gradient.detach() * self._unscaling())
         return seen
 
     def _unscaling(self) -> float:
@@ -155,7 +153,8 @@ class Claim:
                             "(requires_grad_(False)), or give it a gradient of zeros")
         if not own:
             raise Error("checking: no backward() has made gradients since the last step; begin before backward(), and take one step after it")
-        gradients: dict[str, list[Any]] = {"gradient": [own.get(p) for p in self.parameters]}
+        gradients: dict[str, list[Any]] = {f"gradient.{part + 1}": [dict(enumerate(own.get(p, ()))).get(part) for p in self.parameters]
+                                           for part in range(max(map(len, own.values())))}
         # A scaler divides each optimizer's gradients when that one steps, or inside of its step.
         return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 and self._scaler is None else {})
 
