@@ -38,12 +38,11 @@ class OneProcess(unittest.TestCase):
         self.model = make_model()
 
     def test_a_right_run_passes_and_leaves_nothing(self) -> None:
-        before = set(Path(tempfile.gettempdir()).glob("truestep-*"))
         checked = three_lines(torch.optim.AdamW(self.model.named_parameters(), lr=0.01), model=self.model)
         self.assertTrue(checked.result.passed)
         self.assertEqual(checked.result.level, "REL")
         self.assertTrue(checked.result.phases.mean.passed)
-        self.assertEqual(set(Path(tempfile.gettempdir()).glob("truestep-*")), before)
+        self.assertFalse(checked.path.parent.exists())
 
     def test_the_trace_stays_where_it_is_wanted(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -144,6 +143,8 @@ class Refused(unittest.TestCase):
 
     def test_a_scale_that_rounds(self) -> None:
         optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        with self.assertRaisesRegex(truestep.Error, "a scaler skips each of several"):
+            truestep.torch.claim([optimizer, optimizer], scaler=torch.amp.GradScaler("cpu"))
         with self.assertRaisesRegex(truestep.Error, "the scaler's scale is 1000.0, and dividing by it rounds"):
             three_lines(optimizer, model=self.model, scaler=torch.amp.GradScaler("cpu", init_scale=1000.0))
 

@@ -191,6 +191,8 @@ def claim(optimizer: Any, *, clip_norm: float = 0.0, scaler: Any = None, workers
         if clip_norm or scaler is not None:
             raise Error(f"claim: clip_norm and scaler are of torch.optim's, and {type(optimizer).__name__} has its own settings; leave them out")
         return own
+    if scaler is not None and len(optimizers_of(optimizer)) > 1:
+        raise Error("claim: a scaler skips each of several optimizers by itself, and a step here is taken or skipped as a whole; give one optimizer")
     if workers is None:
         workers = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
     return Claim(optimizer, workers, clip_norm, scaler)
