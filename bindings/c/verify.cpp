@@ -34,9 +34,8 @@ namespace {
 verify::Traces traces_of(const std::filesystem::path& path) {
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
-    for (const verify::Traces& traces :
-         {verify::scape::scape_traces(), verify::gasloc::traces(), verify::mapl::traces(),
-          verify::dense::traces()}) {
+    for (const verify::Traces& traces : {verify::scape::scape_traces(), verify::gasloc::traces(),
+                                         verify::mapl::traces(), verify::dense::traces()}) {
         if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
             return traces;
         for (const std::string& name : traces.algorithms)
