@@ -32,7 +32,7 @@ CHECKED = {
     "check_muon.py": {"Muon that is plain SGD": (
         "torch.optim.Muon([", PLAIN.format("Muon"), "momentum, .*every value agrees with plain SGD in group 0, .*: this optimizer is not the Muon and AdamW"),
         "no clipping": ("torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)", "pass", "clip, .*every value agrees with no clipping")}}
-VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
+VERDICT = {"verify_ddp.py": "bindings/python/README.md"}  # somebody's optimizer, which the example itself holds against the reference
 SHARDED = {"verify_fsdp.py": "docs/recording.md"}  # the same under FSDP2
 # What may be wrong in that script, and the first phase that then differs.
 MISTAKES = {
@@ -44,7 +44,7 @@ MISTAKES = {
 
 class Example(unittest.TestCase):
     def test_they_are_what_is_shown(self) -> None:
-        for name, shown in (EXAMPLES | PIPELINE | {"check_adamw.py": "bindings/python/README.md"} | VERDICT | SHARDED).items():
+        for name, shown in (EXAMPLES | PIPELINE | {"check_adamw.py": "README.md"} | VERDICT | SHARDED).items():
             text = (ROOT / "docs/examples" / name).read_text(encoding="utf-8")
             self.assertLess(len(text.splitlines()), 30 if name in PIPELINE else 19)
             self.assertIn(textwrap.indent(text, "    ", lambda line: bool(line.strip())), (ROOT / shown).read_text(encoding="utf-8"))
@@ -76,7 +76,10 @@ class Example(unittest.TestCase):
                     with self.subTest(mistake):
                         self.assertEqual(text.count(right), 1)
                         Path(folder, "wrong.py").write_text(text.replace(right, wrong), encoding="utf-8")
-                        self.assertRegex(self.start(3, f"{folder}/wrong.py", folder, status=1), rf"(?s)First divergence: step 1, phase {verdict}")
+                        told = self.start(3, f"{folder}/wrong.py", folder, status=1)
+                        self.assertRegex(told, rf"(?s)First divergence: step 1, phase {verdict}")
+                        if name == "check_adamw.py":
+                            self.assert_shown(told, (ROOT / "README.md").read_text(encoding="utf-8"))
 
     def test_the_verdict_on_an_optimizer_behind_ddp(self) -> None:
         for name in VERDICT:
@@ -112,7 +115,7 @@ class Example(unittest.TestCase):
         masked = [re.sub(r"\d+", "#", line) for line in told.splitlines()]
         shown = page.partition("    $ torchrun ")[2].partition("\n\n")[0].splitlines()[1:]
         at = [masked.index(re.sub(r"\d+", "#", line[4:])) for line in shown if line.strip() != "..."]
-        self.assertGreater(len(at), 3)
+        self.assertGreater(len(at), 2)
         self.assertEqual(at, sorted(at))
 
     def start(self, ranks: int, program: str, folder: str, status: int = 0) -> str:
