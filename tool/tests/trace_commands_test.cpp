@@ -304,7 +304,7 @@ TEST_F(ToolTest, RecordAsksTheSystemForItsSettings) {
               0);
     std::filesystem::remove(trace_);
     expect_bad_input(run_tool({"record", "-o", trace_, "--system", "averaging"}),
-                     "--system is 'averaging'; there are scape, gasloc, mapl");
+                     "--system is 'averaging'; there are scape, gasloc, mapl, dense");
     EXPECT_FALSE(std::filesystem::exists(trace_));
     ASSERT_EQ(run_tool({"record", "-o", trace_, "--system", "scape", "--steps", "2"}).status, 0);
     EXPECT_EQ(run_tool({"verify", trace_}).status, 0);

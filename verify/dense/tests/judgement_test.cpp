@@ -8,15 +8,15 @@
 namespace truestep::verify::dense {
 namespace {
 
-using Floats = Matrix<float>;
+using FloatMatrix = Matrix<float>;
 using problem::Index;
 
 /// Matrices of the kinds that momenta are: full, of low rank, constant, with few values.
-Floats drawn(Index rows, Index columns, int kind, unsigned seed) {
+FloatMatrix drawn(Index rows, Index columns, int kind, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     const auto full = [&](Index m, Index n) {
-        return Floats(Floats::NullaryExpr(m, n, [&] { return normal(random); }));
+        return FloatMatrix(FloatMatrix::NullaryExpr(m, n, [&] { return normal(random); }));
     };
     switch (kind) {
     case 0:
@@ -24,21 +24,21 @@ Floats drawn(Index rows, Index columns, int kind, unsigned seed) {
     case 1:
         return full(rows, 2) * full(2, columns) + 1e-3F * full(rows, columns);
     case 2:
-        return Floats::Constant(rows, columns, 0.3F);
+        return FloatMatrix::Constant(rows, columns, 0.3F);
     case 3:
         return full(rows, columns).unaryExpr([](float x) { return std::round(2.0F * x) / 2.0F; });
     default:
         break;
     }
-    Floats one = Floats::Zero(rows, columns);
+    FloatMatrix one = FloatMatrix::Zero(rows, columns);
     one(rows / 2, columns / 3) = 0.7F;
     return one;
 }
 
-Judgement::Distance distance(const Group& claimed, const Group& followed, const Floats& U) {
+Judgement::Distance distance(const Group& claimed, const Group& followed, const FloatMatrix& U) {
     const Judgement judgement = judge(claimed, U.cast<double>());
     EXPECT_TRUE(judgement.proves || claimed.iteration == Iteration::bf16);
-    const Floats O = Orthogonalizer<float>::of(followed, U);
+    const FloatMatrix O = Orthogonalizer<float>::of(followed, U);
     return judgement.greatest(O.cast<double>() - judgement.O);
 }
 
@@ -61,7 +61,7 @@ TEST(DenseJudgement, RightRunsStayWellWithinTheirLimits) {
 }
 
 TEST(DenseJudgement, WrongRunsDoNot) {
-    const Floats U = drawn(24, 64, 0, 1);
+    const FloatMatrix U = drawn(24, 64, 0, 1);
     for (const auto iteration : {Iteration::fp32, Iteration::bf16}) {
         Group right = group_of(Rule::muon, {});
         right.iteration = iteration;
