@@ -329,8 +329,8 @@ class Recording(unittest.TestCase):
                          [truestep.Tensor("w", model[0].weight.numel(), True), truestep.Tensor("b", 3)])
 
     def test_a_foreign_optimizer_needs_a_problem(self) -> None:
-        with self.assertRaisesRegex(truestep.Error, "give a truestep.Problem"):
-            truestep.torch.Recorder(torch.optim.SGD(make_model().parameters(), lr=0.1))
+        with self.assertRaisesRegex(truestep.Error, "RMSprop is none of .*, or a truestep.Problem"):
+            truestep.torch.Recorder(torch.optim.RMSprop(make_model().parameters(), lr=0.1))
 
     def test_a_problem_of_other_tensors_is_told(self) -> None:
         """Where weights decay and biases do not, param groups have another order than the model's names."""
