@@ -1,5 +1,6 @@
 """truestep.checkpoints compares checkpoints that are sharded differently, and a check begins from one."""
 
+import datetime
 import functools
 import os
 import subprocess
@@ -24,6 +25,8 @@ try:
 except ImportError as error:
     needs.skip(f"PyTorch {torch.__version__} has no FSDP2 and its checkpoints ({error}); ci/torch makes an environment that will do")
 import watched_ranks  # noqa: E402
+
+watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
 
 
 class Checkpoints(unittest.TestCase):

@@ -1,5 +1,6 @@
 """Runs whose parameters (FSDP2) or optimizer state (ZeroRedundancyOptimizer) are spread over ranks, recorded, fingerprinted and verified."""
 
+import datetime
 import functools
 import os
 import subprocess
@@ -19,6 +20,8 @@ if not TOOL or not hasattr(os, "fork"):
     needs.skip("no TRUESTEP_TOOL, or no fork")
 import sharded_runs  # noqa: E402
 import watched_ranks  # noqa: E402
+
+watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
 from sharded_runs import fully_shard, placements, prints, refusals, sharded, zero  # noqa: E402
 
 

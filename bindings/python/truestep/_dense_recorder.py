@@ -63,8 +63,10 @@ class Recorder:
     def _keep(self, name: str, vector: Any) -> None:
         values = np.ascontiguousarray(vector, np.float32).reshape(-1)
         begin = self._kept.tell() // 4
+        left = memoryview(values).cast("B")
         try:
-            self._kept.write(values.data)
+            while left:  # the system takes at most 2 GiB at a time
+                left = left[self._kept.write(left):]
         except OSError as error:
             raise Error(f"Recorder: {name} cannot be kept: {error.strerror}") from None
         self._places[name] = (begin, begin + values.size)

@@ -1,11 +1,14 @@
 """Writes the file of a trace."""
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from ._errors import Error
 
 
 def write(path: str | os.PathLike[str], metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> None:
@@ -17,12 +20,18 @@ def write(path: str | os.PathLike[str], metadata: Mapping[str, str], tensors: Ma
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     last = _destination(os.fspath(path))
-    with open(path if last is None else f"{last}.partial", "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for values in tensors.values():
-            file.write(values.tobytes())
-    if last is not None:
-        os.replace(f"{last}.partial", last)
+    try:
+        with open(path if last is None else f"{last}.partial", "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for values in tensors.values():
+                file.write(values.tobytes())
+        if last is not None:
+            os.replace(f"{last}.partial", last)
+    except OSError as error:
+        if last is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{last}.partial")
+        raise Error(f"{os.fspath(path)}: it cannot be written: {error.strerror}") from None
 
 
 def _destination(path: str) -> str | None:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +39,39 @@ def checking(optimizer: Any, level: str = "rel", *, claim: Any = None, clip_norm
     distributed = dist.is_available() and dist.is_initialized()
     rank, size = (dist.get_rank(), dist.get_world_size()) if distributed else (0, 1)
 
-    def from_first(value: Any) -> Any:
-        """What rank 0 has, on all ranks."""
-        values = [value]
+    def on_all(action: Callable[[], Any]) -> Any:
+        """What rank 0's action returns. An error of any rank's is raised on all, so that none waits for one that has failed."""
+        mine: tuple[Any, Exception | None] = (None, None)
+        try:
+            mine = (action(), None)
+        except Exception as error:  # noqa: BLE001: of whatever kind, the others have to learn of it
+            mine = (None, error if size == 1 else Error(f"rank {rank}: {error}"))
+        every: list[Any] = [mine]
         if size > 1:
-            dist.broadcast_object_list(values)
-        return values[0]
-    problem = claim if claim is not None else claim_of(optimizer, clip_norm=clip_norm, scaler=scaler)
-    place = Path(from_first(os.fspath(folder) if folder is not None else tempfile.mkdtemp(prefix="truestep-") if rank == 0 else None))
-    if not place.is_dir():
-        raise Error(f"checking: rank {rank} sees no folder {place}; give folder=, one that all ranks see")
+            every = [None] * size
+            dist.all_gather_object(every, mine)
+        for _, failed in every:
+            if failed is not None:
+                raise failed
+        return every[0][0]
+
+    def place_of() -> str:
+        return os.fspath(folder) if folder is not None else tempfile.mkdtemp(prefix="truestep-")
+
+    place = Path(on_all(lambda: place_of() if rank == 0 else None))
     keep = folder is not None
+    run = Checked(place, rank, size)
+
+    def begin() -> None:
+        nonlocal recorder
+        if not place.is_dir():
+            raise Error(f"checking: it sees no folder {place}; give folder=, one that all ranks see")
+        for old in (place / "run.safetensors", place / f"run.rank{rank}.safetensors"):
+            old.unlink(missing_ok=True)  # a verdict on an earlier run would be none on this one
+        recorder = run.record(optimizer, claim if claim is not None else claim_of(optimizer, clip_norm=clip_norm, scaler=scaler), **options)
+    recorder: Any = None
     try:
-        run = Checked(place, rank, size)
-        recorder = run.record(optimizer, problem, **options)
+        on_all(begin)
         try:
             yield run
         except BaseException:
@@ -60,23 +79,10 @@ def checking(optimizer: Any, level: str = "rel", *, claim: Any = None, clip_norm
                 with contextlib.suppress(Error):  # what has ended the loop is what is to be told
                     recorder.close()
             raise
-        run.close()
-        if size > 1:
-            dist.barrier()
-        run.result = _verdict(run, level) if rank == 0 else None
-        run.result = from_first(run.result)
-        if isinstance(run.result, Error):
-            raise run.result
+        on_all(run.close)
+        run.result = on_all(lambda: verify(run.path, level) if rank == 0 else None)
         keep = keep or not run.result.passed
         testing.demand(run.result, run)
     finally:
         if rank == 0 and not keep:
             shutil.rmtree(place, ignore_errors=True)
-
-
-def _verdict(run: Checked, level: str) -> Any:
-    """An Error is every rank's to raise."""
-    try:
-        return verify(run.path, level)
-    except Error as error:
-        return error

@@ -171,6 +171,8 @@ class Claim:
     def steps_taken(self, optimizer: Any) -> int:
         """Steps before the first one seen here. Without a count, of SGD and Muon, only whether there were any makes a difference."""
         every = optimizer.state
+        if optimizers_of(optimizer) != self._optimizers and any(every.get(p) for p in self.parameters):
+            raise Error("checking: the optimizer has taken steps, and a claim of another one cannot tell what its state means; begin before its first step")
         counts = {int(every.get(p, {}).get("step", 0)) for p, tensor in zip(self.parameters, self.tensors)
                   if self.config["groups"][tensor.param_group]["rule"] in ("adam", "adamw")}  # type: ignore[index]
         if len(counts) > 1:

@@ -57,8 +57,11 @@ def _distributed(folder: Path) -> dict[str, Callable[[], torch.Tensor]]:
     from torch.distributed.checkpoint.metadata import TensorStorageMetadata
     from torch.distributed.checkpoint.state_dict_loader import load
 
-    entries = {name: entry for name, entry in FileSystemReader(folder).read_metadata().state_dict_metadata.items()
-               if isinstance(entry, TensorStorageMetadata)}
+    every = FileSystemReader(folder).read_metadata().state_dict_metadata
+    entries = {name: entry for name, entry in every.items() if isinstance(entry, TensorStorageMetadata)}
+    others = sorted(set(every) - set(entries))
+    if others:
+        print(f"{folder}: not compared, since they are no tensors: {', '.join(others)}", file=sys.stderr)
 
     def read(name: str) -> torch.Tensor:
         state: dict[str, Any] = {name: torch.empty(entries[name].size, dtype=entries[name].properties.dtype)}
@@ -119,8 +122,10 @@ def main() -> int:
         return 2
     try:
         found = differences(sys.argv[1], sys.argv[2])
-    except (Error, OSError) as error:
-        print(f"truestep.checkpoints: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001: that of torch.distributed.checkpoint is no Exception
+        print(f"truestep.checkpoints: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     print("\n".join(found) if found else "the same in every bit")
     return 1 if found else 0

@@ -54,6 +54,7 @@ class Run:
             self._recorder.close()
         else:
             self._recorder.write(self.path)
+        (self._folder / f"closed.rank{self._rank}").touch()
 
     def _finish(self) -> None:
         """Closes this rank's file and waits until all ranks have closed theirs. The plugin stops ranks that wait for one that has failed."""
@@ -61,7 +62,6 @@ class Run:
             raise Error("truestep_run: nothing has been recorded; call truestep_run.record(optimizer) before the first step")
         if self._open:
             self.close()
-            (self._folder / f"closed.rank{self._rank}").touch()
         while not all((self._folder / f"closed.rank{rank}").exists() for rank in range(self._size)):
             time.sleep(0.01)
 

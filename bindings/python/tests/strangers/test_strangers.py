@@ -79,6 +79,7 @@ class Strangers(unittest.TestCase):
         self.train("sharded_runs", "sharded", 2, mistake="sum")
         self.assertEqual(self.first(self.verdict("run.rank*.safetensors")), (1, "first_moment", "0.weight"))
 
+    @unittest.skipIf(not hasattr(torch.distributed.distributed_c10d, "_register_process_group"), "watch() needs PyTorch 2.1")
     def test_06_an_average_by_the_number_of_values(self) -> None:  # torchcomms#287, its arithmetic in a process group of our own
         import watched_ranks
         from watched_runs import wrong_backend
