@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
 
 #include "norm.hpp"
 #include "rules.hpp"
@@ -60,6 +62,14 @@ bool all_of_ranks(Communicator& ranks, bool here) {
     return std::ranges::all_of(all, [](std::uint8_t one) { return one == 1; });
 }
 
+bool any_first_moment(const Problem& problem) {
+    return std::ranges::any_of(problem.groups, [](const Group& group) { return has_first_moment(group); });
+}
+
+bool any_second_moment(const Problem& problem) {
+    return std::ranges::any_of(problem.groups, [](const Group& group) { return is_adam(group.rule); });
+}
+
 Problem checked(Problem problem, const Communicator& communicator) {
     check(problem);
     if (problem.ranks != communicator.size())
@@ -79,9 +89,9 @@ State first_state(const Problem& problem, const Ownership& ownership, int rank,
     const auto size = static_cast<std::size_t>(ownership.size(rank));
     state.w.resize(size);
     ownership.pack(rank, parameters.data(), state.w.data());
-    if (std::ranges::any_of(problem.groups, [](const Group& group) { return has_first_moment(group); }))
+    if (any_first_moment(problem))
         state.m.assign(size, 0.0F);
-    if (std::ranges::any_of(problem.groups, [](const Group& group) { return is_adam(group.rule); }))
+    if (any_second_moment(problem))
         state.v.assign(size, 0.0F);
     return state;
 }
@@ -91,7 +101,16 @@ Worker::Worker(Problem problem, std::span<const float> parameters, Communicator&
     : Worker(problem,
              first_state(problem, Ownership(checked(problem, communicator), options.sharded),
                          communicator.rank(), parameters),
-             communicator, options) {}
+             communicator, options) {
+    std::uint64_t digest = parameters.size();
+    for (const float value : parameters)
+        digest = problem::mix64(digest ^ std::bit_cast<std::uint32_t>(value));
+    const auto all = gather_records(communicator, digest);
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+        if (all[rank] != all[0])
+            throw Error("rank " + std::to_string(rank) +
+                        " has other parameters than rank 0; broadcast them before the first step");
+}
 
 Worker::Worker(Problem problem, State state, Communicator& communicator, Options options)
     : problem_(checked(std::move(problem), communicator)), options_(options), communicator_(communicator),
@@ -100,6 +119,12 @@ Worker::Worker(Problem problem, State state, Communicator& communicator, Options
       merges_(merges_of(problem_)) {
     const auto size = static_cast<std::size_t>(layout_of(problem_).size());
     const auto own = static_cast<std::size_t>(ownership_.size(communicator_.rank()));
+    const auto held = [&](bool has) { return has ? own : 0; };
+    if (state_.w.size() != own || state_.m.size() != held(any_first_moment(problem_)) ||
+        state_.v.size() != held(any_second_moment(problem_)))
+        throw Error("the state is not that of rank " + std::to_string(communicator_.rank()) +
+                    ", its ownership and its rules; give the one that this rank had, or load a checkpoint");
+    mapl::one_thread_unless_asked();
     agree_on(problem_, options_.sharded, state_.steps, communicator_);
     parameters_.resize(size);
     sums_.emplace_back(size);

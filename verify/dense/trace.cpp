@@ -27,7 +27,8 @@ Head read_head(const trace::Reader& file, const std::string& config) {
     trace::check_entries(file, "initial/parameters", head.parameters, finite, "finite");
     for (const auto& [name, part] : {std::pair(first_moment_before, &head.first_moment),
                                      std::pair(second_moment_before, &head.second_moment)})
-        if (file.holds(name)) {
+        if (std::ranges::find(file.schema().series, name, &trace::Series::name) !=
+            file.schema().series.end()) {
             *part = file.series_f32(name);
             trace::check_entries(file, name, *part, finite, "finite");
         }

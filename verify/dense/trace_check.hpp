@@ -228,7 +228,8 @@ class TraceCheck {
             for (Index i = 0; i < size; ++i) {
                 const auto place = static_cast<std::size_t>(begin + i);
                 centres[place] = distance.ok() ? static_cast<double>(actual[place]) : O[i].value();
-                limits[place] = judgement.proves ? least : HUGE_VAL;
+                // What is further off than any rounding is wrong, whether or not the limit proves anything.
+                limits[place] = judgement.proves || !distance.ok() ? least : HUGE_VAL;
             }
             if (judgement.proves && distance.ok() && distance.limit > 0.0)
                 share = std::max(share, distance.off / distance.limit);

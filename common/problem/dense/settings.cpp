@@ -154,7 +154,8 @@ void check(const Problem& problem) {
                     " ranks; give one number for each");
     Index all = 0;
     for (const int count : problem.micro_batches) {
-        if (count < 1 || (all += count) > most_micro_batches)
+        all += count;
+        if (count < 1 || all > most_micro_batches)
             throw Error("micro_batches has " + std::to_string(count) +
                         "; each rank has at least 1, and all together at most " +
                         std::to_string(most_micro_batches));
