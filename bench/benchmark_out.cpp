@@ -1,3 +1,4 @@
+// Writes measured rows as Google Benchmark's JSON, with the machine, compiler and commit.
 #include "benchmark_out.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Compares the ranks' settings of dense training, and names the rank and setting that differ.
 #include <truestep/distributed/dense/agreement.hpp>
 
 #include <concepts>

@@ -1,3 +1,4 @@
+// Saves a rank's part of a dense training, and restores it on any number of ranks.
 #include <truestep/distributed/dense/checkpoint.hpp>
 
 #include <set>

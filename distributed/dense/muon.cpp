@@ -1,3 +1,4 @@
+// Computes Muon's step of a whole matrix: momentum, orthogonalization and update.
 #include <algorithm>
 #include <cmath>
 

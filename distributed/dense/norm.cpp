@@ -1,3 +1,4 @@
+// Sums the global norm over ranks in the specification's order, wherever ranges are cut.
 #include "norm.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Cuts the model into ranges and whole matrices, each with the rank that updates it.
 #include <truestep/distributed/dense/ownership.hpp>
 
 #include <algorithm>

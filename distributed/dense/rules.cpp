@@ -1,3 +1,4 @@
+// Updates a range of values by SGD, Adam or AdamW.
 #include "rules.hpp"
 
 #include <algorithm>

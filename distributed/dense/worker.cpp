@@ -1,3 +1,4 @@
+// Takes one rank's step of dense training: sums, mean, clip, update, all-gather.
 #include <truestep/distributed/dense/worker.hpp>
 
 #include <algorithm>

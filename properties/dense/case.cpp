@@ -1,3 +1,4 @@
+// Declares the settings of a case of dense training: what is drawn, parsed and shrunk.
 #include "case.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs an implementation of dense training on the ranks of a group, and records each step.
 #include "implementation.hpp"
 
 #include <stdexcept>

@@ -156,7 +156,7 @@ void differing_settings(Trial& trial) {
                 problem.accumulation == Accumulation::mean ? Accumulation::sum : Accumulation::mean;
             break;
         case 4:
-            problem.tensors.back().name += "x";
+            problem.tensors.back().name += 'x';
             break;
         default:
             group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);

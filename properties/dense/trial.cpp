@@ -1,3 +1,4 @@
+// Puts one case to an implementation of dense training, and phrases what differs.
 #include "trial.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks the settings of dense training, and deals its tensors to groups by their roles.
 #include <truestep/problem/dense/settings.hpp>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tests that dense training has the same bits on any number of ranks, and what it refuses.
 #include <truestep/distributed/dense/worker.hpp>
 
 #include <array>

@@ -1,3 +1,4 @@
+// A second, plain implementation of dense training, with one known bug in it or none.
 #include "plain.hpp"
 
 #include <algorithm>
@@ -58,8 +59,8 @@ Floats in_tree(std::vector<Sum> sums, Index end) {
 
 class Plain final : public RankUnderTest {
   public:
-    Plain(Bug bug, const Beginning& beginning, distributed::Communicator& ranks)
-        : bug_(bug), beginning_(beginning), problem_(beginning_.problem), ranks_(ranks),
+    Plain(Bug bug, Beginning beginning, distributed::Communicator& ranks)
+        : bug_(bug), beginning_(std::move(beginning)), problem_(beginning_.problem), ranks_(ranks),
           layout_(layout_of(problem_)), size_(static_cast<std::size_t>(layout_.size())),
           rules_(bug, problem_), owners_(rules_.owners(beginning_.sharded)) {
         if (bug_ != group_without_tensors_allowed)

@@ -1,3 +1,4 @@
+// The plain implementation's checkpoints, as text, with the known bugs of checkpoints.
 #include "plain_checkpoint.hpp"
 
 #include <algorithm>

@@ -1,7 +1,9 @@
+// The plain implementation's rules, value by value, with the known bugs of rules.
 #include "plain_rules.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <truestep/problem/error.hpp>
 #include <truestep/reference/dense/muon.hpp>
@@ -24,8 +26,8 @@ double power(double base, Index t) {
 
 } // namespace
 
-PlainRules::PlainRules(Bug bug, const Problem& problem)
-    : bug_(bug), problem_(problem), layout_(layout_of(problem_)), groups_(groups_of(problem_)) {}
+PlainRules::PlainRules(Bug bug, Problem problem)
+    : bug_(bug), problem_(std::move(problem)), layout_(layout_of(problem_)), groups_(groups_of(problem_)) {}
 
 /// Whether the tensor is orthogonalized as a whole.
 bool PlainRules::takes_matrix(std::size_t tensor) const {

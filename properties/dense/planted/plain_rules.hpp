@@ -16,7 +16,7 @@ struct PlainState {
 
 class PlainRules {
   public:
-    PlainRules(Bug bug, const Problem& problem);
+    PlainRules(Bug bug, Problem problem);
 
     /// The owner of each coordinate; -1: all ranks.
     [[nodiscard]] std::vector<int> owners(bool sharded) const;

@@ -1,3 +1,4 @@
+// Lists the known bugs of dense training, and makes an implementation with one of them.
 #include "planted.hpp"
 
 #include <truestep/problem/error.hpp>

@@ -1,3 +1,4 @@
+// Tests that clean implementations hold all properties, and that each property catches a bug.
 #include <chrono>
 #include <cstdlib>
 #include <optional>
