@@ -1,6 +1,7 @@
 """A test that needs what is not there is skipped: status 77, and the reason in one line."""
 
 import importlib
+import importlib.util
 import re
 import sys
 from typing import Any, NoReturn
@@ -36,3 +37,9 @@ def torch() -> None:
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < TORCH:
         _skip(f"torch {version}, older than {TORCH[0]}.{TORCH[1]}")
+
+
+def fsdp2() -> bool:
+    """Whether PyTorch has it. Debian's, under Python 3.11, cannot even import the FSDP before it."""
+    import torch
+    return int(torch.__version__.split(".")[0]) >= 2 and importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is not None

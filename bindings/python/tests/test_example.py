@@ -1,7 +1,6 @@
 """The examples that are shown, docs/examples/train_*.py and verify_ddp.py, run: traces are EXACT, for the package and the tool, the pipeline
 learns, and an optimizer behind DDP gets its verdict, a wrong one too."""
 
-import importlib.util
 import os
 import re
 import socket
@@ -97,7 +96,7 @@ class Example(unittest.TestCase):
                         if phase == "exchange":
                             self.assert_shown(told, (ROOT / VERDICT[name]).read_text(encoding="utf-8"))
 
-    @unittest.skipIf(importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is None, "no FSDP2")
+    @unittest.skipIf(not needs.fsdp2(), "no FSDP2")
     def test_the_verdict_on_a_sharded_model(self) -> None:
         for name in SHARDED:
             program = ROOT / "docs/examples" / name
