@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-// What every benchmark writes for others to read: Google Benchmark's JSON, by its own reporter. Programs
+// Every benchmark writes this for others to read: Google Benchmark's JSON, by its own reporter. Programs
 // over that library write it themselves; the others hand over their rows. README.md has the names.
 
 namespace truestep::bench {

@@ -97,6 +97,27 @@ TEST(Worker, OwnersAreOfWholeMatricesAndSharesOfTheRest) {
     EXPECT_FALSE(ownership.in_order());
 }
 
+TEST(Worker, RefusesRanksThatBeginWithOtherParametersOnAllOfThem) {
+    const Problem problem = large(2, Order::rank);
+    run_ranks(2, [&](Communicator& ranks) {
+        Floats parameters(static_cast<std::size_t>(layout_of(problem).size()), 1.0F);
+        if (ranks.rank() == 1)
+            parameters.back() = std::nextafter(1.0F, 2.0F);
+        EXPECT_THAT(error_of([&] { Worker(problem, parameters, ranks); }),
+                    HasSubstr("rank 1 has other parameters than rank 0"));
+    });
+}
+
+TEST(Worker, RefusesAStateOfAnotherOwnership) {
+    const Problem problem = large(1, Order::rank);
+    run_ranks(1, [&](Communicator& ranks) {
+        const Floats parameters(static_cast<std::size_t>(layout_of(problem).size()), 1.0F);
+        State state = first_state(problem, Ownership(problem), 0, parameters);
+        state.v.pop_back();
+        EXPECT_THAT(error_of([&] { Worker(problem, state, ranks); }), HasSubstr("is not that of rank 0"));
+    });
+}
+
 TEST(Worker, RefusesWhatDoesNotFit) {
     const Problem problem = large(1, Order::rank);
     run_ranks(1, [&](Communicator& ranks) {

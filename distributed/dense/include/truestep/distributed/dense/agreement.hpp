@@ -1,4 +1,4 @@
-// What all ranks must have alike before the first step.
+// Holds what all ranks must have alike before the first step.
 #pragma once
 
 #include <string>

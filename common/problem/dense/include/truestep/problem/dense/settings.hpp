@@ -21,17 +21,17 @@ enum class Order : std::uint8_t {
     rank, ///< each rank its own, then the ranks' sums, both ascending
     tree, ///< one binary tree over the global index, whose bits do not depend on the ranks
 };
-/// What the sum of the gradients is divided by.
+/// The number that divides the sum of the gradients.
 enum class Accumulation : std::uint8_t {
     mean, ///< the number of all micro-batches
     sum,  ///< the number of ranks: each gradient has been divided by its rank's number already
 };
-/// What the model computes with: the fp32 masters, or their copies rounded to bf16.
+/// The values that the model computes with: the fp32 masters, or their copies rounded to bf16.
 enum class Copies : std::uint8_t { none, bf16 };
 /// Whether epsilon is added to the second moment's root after the bias correction, or before it.
 enum class EpsilonPlace : std::uint8_t { corrected, uncorrected };
 enum class Orthogonalization : std::uint8_t { newton_schulz, polar_express };
-/// What Muon's iteration rounds to after each of its operations.
+/// The format to which Muon's iteration rounds after each of its operations.
 enum class Iteration : std::uint8_t { fp32, bf16 };
 /// The factor on Muon's learning rate, by the shape of the matrix.
 enum class Scale : std::uint8_t { original, match_rms_adamw, spectral_unclamped, none };
@@ -165,7 +165,7 @@ void visit_settings(AnyGroup& group, const Visit& visit) {
     visit("scale", group.scale, parse<Scale>);
 }
 
-/// What is trained, by which rules, and how the gradients come together.
+/// The model that is trained, its rules, and how the gradients come together.
 struct Problem {
     int ranks = 1;
     std::vector<int> micro_batches{1}; ///< of each rank, in a step
