@@ -2,7 +2,6 @@
 #include "mapl_codewords.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -12,7 +11,7 @@
 
 #include <truestep/distributed/mapl/codec.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 #include "mapl_boundary.hpp"
 #include "values.hpp"
@@ -53,10 +52,10 @@ std::size_t side_that_is_ahead(const MaplCodewords& of) {
 }
 
 std::uint64_t mapl_version(const MaplCodewords& of, std::size_t side) {
-    std::uint64_t digest = problem::mix64(static_cast<std::uint64_t>(of.through[side]));
-    for (const float value : of.books[side])
-        digest = problem::mix64(digest + 1) ^ problem::mix64(std::bit_cast<std::uint32_t>(value));
-    return digest;
+    problem::Digest digest;
+    digest.add(static_cast<std::uint64_t>(of.through[side]));
+    digest.add(of.books[side]);
+    return digest.value();
 }
 
 void must_have_codewords(const truestep_mapl_boundary& boundary, const char* call) {

@@ -29,6 +29,29 @@ std::set<std::string> names_in(const FileSystem& files, const fs::path& folder) 
     return {names.begin(), names.end()};
 }
 
+std::string name_of_part(std::string_view what, int rank, int ranks) {
+    return std::string(what) + "-" + std::to_string(rank) + "-of-" + std::to_string(ranks) + ".safetensors";
+}
+
+std::vector<int> complete_parts(const FileSystem& files, const fs::path& folder, std::string_view what) {
+    const std::set<std::string> there = names_in(files, folder);
+    const std::string first = std::string(what) + "-0-of-";
+    std::vector<int> all;
+    for (const std::string& name : there) {
+        if (!name.starts_with(first))
+            continue;
+        const std::string_view rest = std::string_view(name).substr(first.size());
+        const int ranks = parse_number<int>(rest.substr(0, rest.find('.'))).value_or(0);
+        int rank = 0;
+        while (rank < ranks && there.contains(name_of_part(what, rank, ranks)))
+            ++rank;
+        if (rank == ranks && ranks > 0)
+            all.push_back(ranks);
+    }
+    std::ranges::sort(all);
+    return all;
+}
+
 std::optional<fs::path> latest_numbered(const FileSystem& files, const fs::path& folder,
                                         std::string_view what,
                                         const std::function<bool(const fs::path&)>& complete) {

@@ -9,8 +9,8 @@
 
 #include <truestep/distributed/gasloc/state.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 namespace truestep::distributed::gasloc {
 
@@ -40,14 +40,8 @@ std::string word(std::uint64_t bits) {
     return std::string(name(static_cast<Choice>(bits)));
 }
 
-/// A digest of everything that was added, and its order.
-struct Digest {
-    std::uint64_t value = 0;
-    void add(std::uint64_t bits) { value = problem::mix64(value + 1) ^ problem::mix64(bits); }
-};
-
 std::uint64_t digest_of(const std::vector<Graph>& graphs) {
-    Digest digest;
+    problem::Digest digest;
     for (const Graph& graph : graphs) {
         digest.add(graph.size());
         for (const Edge& edge : graph) {
@@ -56,14 +50,7 @@ std::uint64_t digest_of(const std::vector<Graph>& graphs) {
             digest.add(std::bit_cast<std::uint64_t>(edge.weight));
         }
     }
-    return digest.value;
-}
-
-std::uint64_t digest_of(const std::vector<float>& values) {
-    Digest digest;
-    for (const float value : values)
-        digest.add(std::bit_cast<std::uint32_t>(value));
-    return digest.value;
+    return digest.value();
 }
 
 std::vector<Value> values_of(const Settings& settings, const State& state) {
@@ -87,7 +74,7 @@ std::vector<Value> values_of(const Settings& settings, const State& state) {
                               {"the round", index(state.rounds), whole}};
     // Workers differ by design, but not before the first round.
     if (state.rounds == 0)
-        values.push_back({"parameters", digest_of(state.theta), unlike});
+        values.push_back({"parameters", problem::digest_of(state.theta), unlike});
     return values;
 }
 

@@ -2,7 +2,6 @@
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,17 +19,13 @@ namespace fs = std::filesystem;
 using storage::FileKind;
 using storage::FileSystem;
 
-constexpr std::string_view suffix = ".safetensors";
-
 const storage::StateFormat<State> format{
     "gasloc-checkpoint-1",
     0x9ae1'6a3b'2f90'404fU,
     {{"round", &State::rounds}, {"s", &State::s}},
     {{"theta", &State::theta}, {"before", &State::before}, {"m", &State::m}, {"v", &State::v}}};
 
-std::string worker_file(int rank, int workers) {
-    return "worker-" + std::to_string(rank) + "-of-" + std::to_string(workers) + std::string(suffix);
-}
+constexpr std::string_view part = "worker";
 
 /// The settings that must not change during a run. alpha, gamma and eta may follow the user's own
 /// schedule.
@@ -45,35 +40,14 @@ storage::Words words_of(const Settings& settings) {
     return {{"settings", text + ", bias_correction " + std::string(name(settings.hyper.bias_correction))}};
 }
 
-/// The number of workers of a complete checkpoint; 0: it is not complete.
-int complete(const FileSystem& files, const fs::path& checkpoint) {
-    const std::set<std::string> there = storage::names_in(files, checkpoint);
-    for (const std::string& name : there) {
-        const std::size_t of = name.rfind("-of-");
-        if (of == std::string::npos || !name.ends_with(suffix))
-            continue;
-        const Index workers =
-            parse_number<Index>(std::string_view(name).substr(of + 4, name.size() - of - 4 - suffix.size()))
-                .value_or(-1);
-        if (workers < 1 || workers > problem::most_workers)
-            continue;
-        int rank = 0;
-        while (rank < workers && there.contains(worker_file(rank, static_cast<int>(workers))))
-            ++rank;
-        if (rank == workers)
-            return static_cast<int>(workers);
-    }
-    return 0;
-}
-
 State read(const FileSystem& files, const fs::path& path, const Settings& settings) {
     return storage::load_state(files, path, format, words_of(settings));
 }
 
 void add(State& sum, const State& other, const fs::path& path) {
-    for (const auto& [name, part] : format.parts) {
-        std::vector<float>& into = sum.*part;
-        const std::vector<float>& from = other.*part;
+    for (const auto& [name, values] : format.parts) {
+        std::vector<float>& into = sum.*values;
+        const std::vector<float>& from = other.*values;
         if (into.size() != from.size() || sum.rounds != other.rounds)
             throw Error(path.string() +
                         ": it is not of the same model and round as worker 0's; use another "
@@ -89,13 +63,14 @@ void add(State& sum, const State& other, const fs::path& path) {
 fs::path save(const fs::path& folder, const Settings& settings, const State& state, int rank, int workers,
               FileSystem& files) {
     fs::path checkpoint = folder / storage::numbered_name("round", state.rounds);
-    storage::save_state(files, checkpoint / worker_file(rank, workers), format, words_of(settings), state);
+    storage::save_state(files, checkpoint / storage::name_of_part(part, rank, workers), format,
+                        words_of(settings), state);
     return checkpoint;
 }
 
 std::optional<fs::path> latest(const fs::path& folder, const FileSystem& files) {
     return storage::latest_numbered(files, folder, "round", [&](const fs::path& checkpoint) {
-        return complete(files, checkpoint) > 0;
+        return !storage::complete_parts(files, checkpoint, part).empty();
     });
 }
 
@@ -103,20 +78,21 @@ State load(const fs::path& checkpoint, const Settings& settings, int rank, int w
            const FileSystem& files) {
     if (files.kind(checkpoint) != FileKind::folder)
         throw Error(checkpoint.string() + ": there is no such checkpoint; give the folder of a round");
-    const int made_by = complete(files, checkpoint);
-    if (made_by == 0)
+    const std::vector<int> complete = storage::complete_parts(files, checkpoint, part);
+    if (complete.empty())
         throw Error(checkpoint.string() +
                     ": not all workers' files are there; use the checkpoint of an earlier round");
+    const int made_by = complete.front();
     if (made_by == workers)
-        return read(files, checkpoint / worker_file(rank, workers), settings);
-    State state = read(files, checkpoint / worker_file(0, made_by), settings);
+        return read(files, checkpoint / storage::name_of_part(part, rank, workers), settings);
+    State state = read(files, checkpoint / storage::name_of_part(part, 0, made_by), settings);
     for (int other = 1; other < made_by; ++other) {
-        const fs::path path = checkpoint / worker_file(other, made_by);
+        const fs::path path = checkpoint / storage::name_of_part(part, other, made_by);
         add(state, read(files, path, settings), path);
     }
     const auto count = static_cast<float>(static_cast<double>(made_by));
-    for (const auto& [name, part] : format.parts)
-        for (float& value : state.*part)
+    for (const auto& [name, values] : format.parts)
+        for (float& value : state.*values)
             value = value / count;
     return state;
 }

@@ -7,8 +7,8 @@
 #include <string>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 namespace truestep::distributed::mapl {
 
@@ -54,13 +54,6 @@ constexpr std::array<Field, 21> fields{{{"width", whole},
                                         {"first moment", nullptr}}};
 using Record = std::array<std::uint64_t, fields.size()>;
 
-std::uint64_t digest_of(const Floats& values) {
-    std::uint64_t digest = values.size();
-    for (const float value : values)
-        digest = problem::mix64(digest + 1) ^ problem::mix64(std::bit_cast<std::uint32_t>(value));
-    return digest;
-}
-
 /// Who must agree: the two sides of a boundary, or the replicas of one side.
 enum class AgreementGroup : std::uint8_t { sides, replicas };
 
@@ -86,10 +79,11 @@ Record record_of(const Settings& settings, const EndState& state, AgreementGroup
             std::bit_cast<std::uint64_t>(settings.quantization.decay),
             index(state.steps),
             replicas ? 0 : index(state.micro_batches), // each replica has its own
-            digest_of(state.a),
-            same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0,
-            replicas ? 0 : digest_of(state.codebooks), // which each replica learns by itself
-            replicas ? digest_of(state.m) : 0};        // only the sender has it
+            problem::digest_of(state.a),
+            same_anchor ? problem::digest_of(state.anchor) ^ problem::mix64(problem::digest_of(state.rows))
+                        : 0,
+            replicas ? 0 : problem::digest_of(state.codebooks), // which each replica learns by itself
+            replicas ? problem::digest_of(state.m) : 0};        // only the sender has it
 }
 
 /// The first setting in which the second record differs from the first, or nothing. `than` names

@@ -14,6 +14,7 @@
 #include <truestep/problem/groups.hpp>
 #include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 namespace truestep::distributed::scape {
 
@@ -32,23 +33,6 @@ RefusedStep RefusedStep::of_payload(int on_rank, Index at_index, float refused,
             "c of rank " + std::to_string(on_rank) + ", " + layout.describe(at_index) + ", is " +
                 shortest(refused) + "; a payload of bf16 holds nothing beyond 3.39e+38, use fp32"};
 }
-
-namespace {
-
-constexpr std::uint64_t empty_digest = 0x243f'6a88'85a3'08d3U;
-
-std::uint64_t with(std::uint64_t digest, std::uint64_t value) {
-    return std::rotl((digest ^ value) * 0x9e37'79b9'7f4a'7c15U, 31);
-}
-
-std::uint64_t digest_of_bits(std::span<const float> values) {
-    std::uint64_t digest = empty_digest;
-    for (const float value : values)
-        digest = with(digest, std::bit_cast<std::uint32_t>(value));
-    return digest;
-}
-
-} // namespace
 
 void check_finite(const problem::Layout& layout, const std::string& what, std::span<const float> values) {
     // Without a way out of the loop it is vectorized, and most often it is all there is to do. Every bit of
@@ -120,9 +104,10 @@ std::string difference_of(Communicator& communicator, std::size_t rank, const Na
     if (mine.size() > record.size())
         throw std::logic_error("agreement.cpp has room for 32 settings");
     for (std::size_t i = 0; i < mine.size(); ++i) {
-        record[i].digest = empty_digest;
+        problem::Digest digest;
         for (const char letter : mine[i].second)
-            record[i].digest = with(record[i].digest, static_cast<unsigned char>(letter));
+            digest.add(static_cast<unsigned char>(letter));
+        record[i].digest = digest.value();
         if (mine[i].second.size() < record[i].text.size())
             std::ranges::copy(mine[i].second, record[i].text.begin());
     }
@@ -164,7 +149,7 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
     };
     const auto all = gather_records(communicator, Record{problem::digest(problem, ranges, density) +
                                                              static_cast<std::uint64_t>(reduction),
-                                                         digest_of_bits(parameters)});
+                                                         problem::digest_of(parameters)});
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank].problem != all[0].problem)
             throw Error(
@@ -208,10 +193,10 @@ constexpr Index cannot = -1; ///< a bucket, or a step, in which its own rank fin
 
 /// The identity of a bucket, as a number below `cannot`.
 Index number_of(std::span<const std::size_t> tensors) {
-    std::uint64_t digest = empty_digest;
+    problem::Digest digest;
     for (const std::size_t tensor : tensors)
-        digest = with(digest, tensor);
-    return -2 - static_cast<Index>(digest >> 2U);
+        digest.add(tensor);
+    return -2 - static_cast<Index>(digest.value() >> 2U);
 }
 
 std::string told(Index intent) {
@@ -257,13 +242,14 @@ void say_interrupted(std::string& halted, Index step) {
 }
 
 std::uint64_t digest_of_state(const RankState& state) {
-    std::uint64_t digest = digest_of_bits(state.parameters);
-    digest = with(digest, static_cast<std::uint64_t>(state.step));
-    digest = with(digest, digest_of_bits(state.packed_moment));
+    problem::Digest digest;
+    digest.add(state.parameters);
+    digest.add(static_cast<std::uint64_t>(state.step));
+    digest.add(state.packed_moment);
     for (const Mask* mask : {&state.current, &state.coming})
         for (std::size_t word = 0; word < mask->word_count(); ++word)
-            digest = with(digest, mask->words()[word]);
-    return digest | (claim_bits + 1); // 0 means none
+            digest.add(mask->words()[word]);
+    return digest.value() | (claim_bits + 1); // 0 means none
 }
 
 AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& room,

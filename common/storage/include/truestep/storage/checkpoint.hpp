@@ -32,6 +32,12 @@ namespace truestep::storage {
 latest_numbered(const FileSystem& files, const std::filesystem::path& folder, std::string_view what,
                 const std::function<bool(const std::filesystem::path&)>& complete);
 
+/// The name of one rank's file, such as "rank-0-of-4.safetensors".
+[[nodiscard]] std::string name_of_part(std::string_view what, int rank, int ranks);
+/// The numbers of ranks, ascending, of which all files are in the folder. Two of them are of two runs.
+[[nodiscard]] std::vector<int> complete_parts(const FileSystem& files, const std::filesystem::path& folder,
+                                              std::string_view what);
+
 /// How a file holds a state: whole numbers in the metadata, vectors as tensors.
 template <class State>
 struct StateFormat {
