@@ -1,6 +1,8 @@
 // Computes Muon's step of a whole matrix: momentum, orthogonalization and update.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include <truestep/distributed/element.hpp>
 #include <truestep/distributed/mapl/products.hpp>
@@ -33,6 +35,17 @@ void keep(Iteration iteration, Floats& values) {
             value = element::from_bf16(element::to_bf16(value));
 }
 
+/// A positive double rounded once. The fp32 on the way is rounded to odd, so that it is no tie unless
+/// the double is one.
+float nearest_bf16(double value) {
+    auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    if (static_cast<double>(std::bit_cast<float>(bits)) > value)
+        --bits;
+    if (static_cast<double>(std::bit_cast<float>(bits)) != value)
+        bits |= 1U;
+    return element::from_bf16(element::to_bf16(std::bit_cast<float>(bits)));
+}
+
 /// Replaces a matrix by its orthogonalization. The Gram matrix is that of the shorter side, so a tall
 /// matrix needs no transposition.
 void orthogonalize(const Group& group, std::size_t rows, std::size_t columns, Floats& x) {
@@ -45,7 +58,7 @@ void orthogonalize(const Group& group, std::size_t rows, std::size_t columns, Fl
                        ? std::max(norm, group.epsilon)
                        : 1.01 * norm + group.epsilon;
     if (group.iteration == Iteration::bf16)
-        scale = static_cast<double>(element::from_bf16(element::to_bf16(static_cast<float>(scale))));
+        scale = static_cast<double>(nearest_bf16(scale));
     for (float& value : x)
         value = static_cast<float>(static_cast<double>(value) / scale);
     keep(group.iteration, x);

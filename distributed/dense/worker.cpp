@@ -9,7 +9,7 @@
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 #include "norm.hpp"
 #include "rules.hpp"
@@ -71,12 +71,42 @@ bool any_second_moment(const Problem& problem) {
     return std::ranges::any_of(problem.groups, [](const Group& group) { return is_adam(group.rule); });
 }
 
-Problem checked(Problem problem, const Communicator& communicator) {
-    check(problem);
-    if (problem.ranks != communicator.size())
-        throw Error("the problem has " + std::to_string(problem.ranks) + " ranks, and " +
-                    std::to_string(communicator.size()) + " were started; start as many");
-    return problem;
+/// What `act` throws as bad input, or "".
+std::string fault_of(const std::function<void()>& act) {
+    try {
+        act();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+/// The state that this rank makes, once all ranks agree. A rank that cannot make one tells the others
+/// why.
+State agreed(const Problem& problem, const Options& options, Communicator& ranks, Words more,
+             const std::function<State()>& make) {
+    State state;
+    const std::string fault = fault_of([&] {
+        check(problem);
+        if (problem.ranks != ranks.size())
+            throw Error("the problem has " + std::to_string(problem.ranks) + " ranks, and " +
+                        std::to_string(ranks.size()) + " were started; start as many");
+        state = make();
+    });
+    more.emplace_back("sharded", options.sharded ? "true" : "false");
+    more.emplace_back("the step", std::to_string(state.steps));
+    state.run = agree_on(problem, more, fault, ranks);
+    return state;
+}
+
+State checked(const Problem& problem, const Options& options, int rank, State state) {
+    const auto own = static_cast<std::size_t>(Ownership(problem, options.sharded).size(rank));
+    const auto held = [&](bool has) { return has ? own : 0; };
+    if (state.w.size() != own || state.m.size() != held(any_first_moment(problem)) ||
+        state.v.size() != held(any_second_moment(problem)))
+        throw Error("the state is not that of rank " + std::to_string(rank) +
+                    ", its ownership and its rules; give the one that this rank had, or load a checkpoint");
+    return state;
 }
 
 } // namespace
@@ -99,37 +129,29 @@ State first_state(const Problem& problem, const Ownership& ownership, int rank,
 
 Worker::Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
                Options options)
-    : Worker(problem,
-             first_state(problem, Ownership(checked(problem, communicator), options.sharded),
-                         communicator.rank(), parameters),
-             communicator, options) {
-    std::uint64_t digest = parameters.size();
-    for (const float value : parameters)
-        digest = problem::mix64(digest ^ std::bit_cast<std::uint32_t>(value));
-    const auto all = gather_records(communicator, digest);
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-        if (all[rank] != all[0])
-            throw Error("rank " + std::to_string(rank) +
-                        " has other parameters than rank 0; broadcast them before the first step");
-}
+    : Worker(Agreed{agreed(problem, options, communicator,
+                           {{"parameters with digest", std::to_string(problem::digest_of(parameters))}},
+                           [&] {
+                               return first_state(problem, Ownership(problem, options.sharded),
+                                                  communicator.rank(), parameters);
+                           })},
+             problem, communicator, options) {}
 
 Worker::Worker(Problem problem, State state, Communicator& communicator, Options options)
-    : problem_(checked(std::move(problem), communicator)), options_(options), communicator_(communicator),
+    : Worker(
+          Agreed{agreed(problem, options, communicator, {},
+                        [&] { return checked(problem, options, communicator.rank(), std::move(state)); })},
+          problem, communicator, options) {}
+
+Worker::Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options)
+    : problem_(std::move(problem)), options_(options), communicator_(communicator),
       ownership_(problem_, options.sharded), norm_(std::make_unique<GlobalNorm>(problem_, ownership_)),
-      threads_(options.threads), groups_(groups_of(problem_)), state_(std::move(state)),
+      threads_(options.threads), groups_(groups_of(problem_)), state_(std::move(agreed.state)),
       merges_(merges_of(problem_)) {
-    const auto size = static_cast<std::size_t>(layout_of(problem_).size());
-    const auto own = static_cast<std::size_t>(ownership_.size(communicator_.rank()));
-    const auto held = [&](bool has) { return has ? own : 0; };
-    if (state_.w.size() != own || state_.m.size() != held(any_first_moment(problem_)) ||
-        state_.v.size() != held(any_second_moment(problem_)))
-        throw Error("the state is not that of rank " + std::to_string(communicator_.rank()) +
-                    ", its ownership and its rules; give the one that this rank had, or load a checkpoint");
     mapl::one_thread_unless_asked();
-    agree_on(problem_, options_.sharded, state_.steps, communicator_);
-    parameters_.resize(size);
-    sums_.emplace_back(size);
-    mean_.resize(own);
+    parameters_.resize(static_cast<std::size_t>(layout_of(problem_).size()));
+    sums_.emplace_back(parameters_.size());
+    mean_.resize(state_.w.size());
     halt_unless_finite();
     gather();
 }
@@ -211,14 +233,22 @@ void Worker::halt_unless_finite() {
 
 bool Worker::step(const std::vector<double>& rates) {
     must_be_able_to_go_on();
-    check_rates(problem_, rates);
-    const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
-    if (added_ != all)
-        throw Error("the step has " + std::to_string(added_) + " of its " + std::to_string(all) +
-                    " micro-batches; add the others first");
+    const std::string fault = fault_of([&] {
+        check_rates(problem_, rates);
+        const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
+        if (added_ != all)
+            throw Error("the step has " + std::to_string(added_) + " of its " + std::to_string(all) +
+                        " micro-batches; add the others first");
+    });
     // If anything interrupts the step from here on, no caller continues with half of it.
     ended_ = "step " + std::to_string(state_.steps + 1) + " was interrupted";
-    const bool goes_on = all_of_ranks(communicator_, acceptable_);
+    bool goes_on = false;
+    try {
+        goes_on = agree_on_step(problem_, state_.steps + 1, rates, acceptable_, fault, communicator_);
+    } catch (const Error&) {
+        ended_.clear();
+        throw;
+    }
     if (goes_on) {
         make_mean();
         clip();

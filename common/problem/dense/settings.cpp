@@ -37,10 +37,14 @@ void check_settings(const Problem& problem, std::size_t index) {
     };
     range("weight_decay", group.weight_decay,
           group.weight_decay >= 0.0 && std::isfinite(group.weight_decay), "0 or more and finite");
+    constexpr double to_zero_in_bf16 = 0x1p-134; // half of its least number
+    const bool in_bf16 = group.rule == Rule::muon && group.iteration == Iteration::bf16;
     if (group.rule != Rule::sgd)
         range("epsilon", group.epsilon,
-              static_cast<float>(group.epsilon) > 0.0F && std::isfinite(group.epsilon),
-              "more than 0, as an fp32 number too, and finite");
+              (in_bf16 ? group.epsilon > to_zero_in_bf16 : static_cast<float>(group.epsilon) > 0.0F) &&
+                  std::isfinite(group.epsilon),
+              in_bf16 ? "more than 0, as a bf16 number too, and finite"
+                      : "more than 0, as an fp32 number too, and finite");
     if (is_adam(group.rule)) {
         below_one("beta1", group.beta1);
         below_one("beta2", group.beta2);

@@ -104,7 +104,36 @@ TEST(Worker, RefusesRanksThatBeginWithOtherParametersOnAllOfThem) {
         if (ranks.rank() == 1)
             parameters.back() = std::nextafter(1.0F, 2.0F);
         EXPECT_THAT(error_of([&] { Worker(problem, parameters, ranks); }),
-                    HasSubstr("rank 1 has other parameters than rank 0"));
+                    HasSubstr("rank 1 has parameters with digest "));
+    });
+}
+
+TEST(Worker, ARankThatCannotBeginIsNamedOnAllOfThem) {
+    const Problem problem = large(3, Order::rank);
+    run_ranks(3, [&](Communicator& ranks) {
+        const Floats parameters(ranks.rank() == 1 ? 3
+                                                  : static_cast<std::size_t>(layout_of(problem).size()));
+        EXPECT_EQ(error_of([&] { Worker(problem, parameters, ranks); }),
+                  std::string(ranks.rank() == 1 ? "" : "rank 1 cannot begin: ") +
+                      "there are 3 parameters, and the model has 22101; give all of them");
+    });
+}
+
+TEST(Worker, RoundsMuonsScaleToBf16Once) {
+    Problem problem;
+    problem.tensors = {{"a", {1, 1}, "matrix"}};
+    Group muon = group_of(Rule::muon, {"matrix"});
+    muon.iteration = Iteration::bf16;
+    muon.iterations = 1;
+    muon.coefficients = {1.0, 0.0, 0.0};
+    muon.weight_decay = muon.momentum = 0.0;
+    muon.epsilon = 1.0 + 0x1p-8 + 0x1p-40; // as fp32 it is halfway between two of bf16
+    problem.groups = {muon};
+    run_ranks(1, [&](Communicator& ranks) {
+        Worker worker(problem, Floats{0.0F}, ranks);
+        worker.add(Floats{0.75F});
+        EXPECT_TRUE(worker.step({1.0}));
+        EXPECT_EQ(worker.parameters()[0], -0.74609375F); // 0.75 / 1.0078125 in bf16
     });
 }
 
@@ -173,6 +202,20 @@ TEST_F(Checkpoint, OtherRanksGetTheSameBitsAndWhatIsMissingIsRefused) {
     other.groups[0].momentum = 0.5;
     EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, other, {}, 0)); }),
                 HasSubstr("momentum 0.5"));
+    // Others have saved to the same folder.
+    State stranger = first_state(two, Ownership(two), 1, all);
+    stranger.steps = 7;
+    stranger.run = 1;
+    save(folder, two, {}, stranger, 1);
+    EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, four, {}, 0)); }),
+                HasSubstr("rank-1-of-2.safetensors: it is of another run or step than rank 0's"));
+    const Problem alone = large(1, Order::rank);
+    stranger = first_state(alone, Ownership(alone), 0, all);
+    stranger.steps = 7;
+    save(folder, alone, {}, stranger, 0);
+    EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, four, {}, 0)); }),
+                HasSubstr("runs of 1 and of 2 ranks have saved to it"));
+    std::filesystem::remove(checkpoint / "rank-0-of-1.safetensors");
     std::filesystem::remove(checkpoint / "rank-1-of-2.safetensors");
     EXPECT_FALSE(latest(folder));
     EXPECT_THAT(error_of([&] { static_cast<void>(load(checkpoint, four, {}, 0)); }),

@@ -37,7 +37,8 @@ struct WrittenRun {
     Problem followed = claimed;
     Index steps = 3;
     bool intermediates = false;
-    bool state = true; ///< also the moments
+    bool state = true;       ///< also the moments
+    bool undeclared = false; ///< a moment before the first step, which the config does not declare
     double rate = 0.01;
     trace::Replicas replicas = trace::Replicas::none;
     problem::DataClass data = problem::DataClass::normal;
@@ -57,6 +58,9 @@ struct WrittenRun {
         Floats start(size);
         for (Index i = 0; i < size; ++i)
             start[i] = problem::initial_parameter(problem::DataClass::normal, 1, i);
+        if (undeclared)
+            all.series.push_back(
+                {"initial/first_moment", storage::DataType::f32, static_cast<std::uint64_t>(size)});
         reference::dense::Reference<float> reference(followed, start);
         const auto span_of = [](const Floats& values) {
             return std::span<const float>(values.data(), static_cast<std::size_t>(values.size()));
@@ -65,6 +69,8 @@ struct WrittenRun {
         writer.series("initial/parameters", span_of(start));
         const std::vector<double> rates(static_cast<std::size_t>(steps) * claimed.groups.size(), rate);
         writer.series("learning_rate", std::span<const double>(rates));
+        if (undeclared)
+            writer.series("initial/first_moment", span_of(start));
         for (Index step = 1; step <= steps; ++step) {
             writer.begin_step();
             std::vector<std::vector<Floats>> all_gradients;

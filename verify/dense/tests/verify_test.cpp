@@ -72,6 +72,12 @@ TEST(DenseVerify, WithoutMomentsTheReferenceRunsOnItsOwn) {
     EXPECT_EQ(verdict.from, ReferenceStart::start);
 }
 
+TEST(DenseVerify, AMomentThatTheConfigDoesNotDeclareIsNotRead) {
+    const TraceVerdict verdict = verdict_on({.undeclared = true}, Level::exact(), "undeclared");
+    EXPECT_EQ(verdict.status, Status::passed);
+    EXPECT_THAT(verdict.problem, HasSubstr("4 micro-batches"));
+}
+
 TEST(DenseVerify, NamesThePhaseTheTensorAndTheIndex) {
     const struct {
         Result which;

@@ -68,6 +68,18 @@ TEST(DenseProblem, RefusesInOneLineThatSaysWhatToDo) {
                 }),
                 HasSubstr("nesterov needs a momentum above 0"));
     EXPECT_THAT(refusal([](Problem& p) { p.groups[0].iterations = 100; }), HasSubstr("from 1 to 99"));
+    // What a matrix of zeros is divided by, in the format of the iteration.
+    const auto tiny = [](Iteration iteration, double epsilon) {
+        return refusal([&](Problem& p) {
+            p.groups[0].iteration = iteration;
+            p.groups[0].epsilon = epsilon;
+        });
+    };
+    EXPECT_EQ(tiny(Iteration::fp32, 0x1p-140), "");
+    EXPECT_THAT(
+        tiny(Iteration::bf16, 0x1p-134),
+        HasSubstr("epsilon is 4.591774807899561e-41; it must be more than 0, as a bf16 number too"));
+    EXPECT_EQ(tiny(Iteration::bf16, 0x1.000002p-134), "");
 }
 
 TEST(DenseProblem, TheTreeAllowsSplitsWhoseSharesAreItsNodes) {

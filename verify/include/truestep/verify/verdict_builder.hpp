@@ -56,9 +56,9 @@ class VerdictBuilder {
     Index step_ = 0;
 };
 
-/// Text such as "1 step", "3 steps".
+/// Text such as "1 step", "3 steps", "2 batches".
 [[nodiscard]] std::string count_of(std::integral auto count, const std::string& thing) {
-    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+    return std::to_string(count) + " " + thing + (count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
 }
 
 } // namespace truestep::verify

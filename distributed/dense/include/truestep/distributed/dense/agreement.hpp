@@ -17,8 +17,15 @@ using Words = std::vector<std::pair<std::string, std::string>>;
 /// of ranks and their micro-batches are missing.
 [[nodiscard]] Words words_of(const Problem& problem);
 
-/// Throws truestep::Error on all ranks, with the same line that names rank and setting, if a rank
-/// differs from rank 0.
-void agree_on(const Problem& problem, bool sharded, Index steps, Communicator& ranks);
+/// All ranks call it before their first step, also one that cannot begin: `fault` says why. Throws
+/// truestep::Error on all of them, with a line that names the rank, if one cannot or differs from rank
+/// 0 in a setting or in `more`. Returns a number that only this beginning has.
+Index agree_on(const Problem& problem, const Words& more, const std::string& fault, Communicator& ranks);
+
+/// All ranks call it before a step, also one that cannot take it: `fault` says why. Returns whether
+/// all have acceptable gradients. Throws truestep::Error on all of them, with a line that names the
+/// rank, if one cannot take it or has other learning rates.
+[[nodiscard]] bool agree_on_step(const Problem& problem, Index step, const std::vector<double>& rates,
+                                 bool acceptable, const std::string& fault, Communicator& ranks);
 
 } // namespace truestep::distributed::dense

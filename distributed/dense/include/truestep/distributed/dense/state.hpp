@@ -11,11 +11,12 @@ namespace truestep::distributed::dense {
 /// What a rank owns, packed in the order of its pieces. A checkpoint has a file of it for each rank.
 struct State {
     Index steps = 0;      ///< taken so far; a skipped step does not count
+    Index run = 0;        ///< drawn when the ranks began together; files of another beginning do not fit
     std::vector<float> w; ///< parameters, or their fp32 masters
     std::vector<float> m; ///< momentum, or the first moment; empty if no group has one
     std::vector<float> v; ///< the second moment; empty if no group has one
 
-    void fields(auto& visit) { visit(steps, w, m, v); }
+    void fields(auto& visit) { visit(steps, run, w, m, v); }
     friend bool operator==(const State&, const State&) = default;
 };
 

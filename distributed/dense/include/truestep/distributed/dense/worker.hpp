@@ -33,7 +33,7 @@ struct Options {
 class Worker {
   public:
     /// All ranks call it with the same problem and parameters. Throws truestep::Error on all ranks,
-    /// which names rank and setting, if one differs.
+    /// which names the rank, if one differs in a setting or cannot begin.
     Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
            Options options = {});
     /// Continues from a state of this ownership: each rank with its own of the same step.
@@ -43,8 +43,9 @@ class Worker {
     /// Adds the gradient of this rank's next micro-batch; nothing travels.
     void add(std::span<const float> gradient);
     /// Ends the step; all ranks call it, with a learning rate for each group. False if a gradient of
-    /// any rank is refused: then no rank changes anything. Throws Aborted or Halted, after which there is
-    /// no further step.
+    /// any rank is refused: then no rank changes anything. Throws truestep::Error on all ranks, which
+    /// names the rank, if one lacks a micro-batch or has other rates: then nothing has changed, and the
+    /// step may be tried again. After Aborted or Halted there is no further step.
     bool step(const std::vector<double>& rates);
 
     /// All parameters, as the next gradient sees them.
@@ -53,6 +54,11 @@ class Worker {
     [[nodiscard]] const Ownership& ownership() const { return ownership_; }
 
   private:
+    struct Agreed {
+        State state;
+    };
+    Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options);
+
     void must_be_able_to_go_on() const;
     [[nodiscard]] const float* sum_of_micro_batches();
     void halt_unless_finite();
