@@ -176,12 +176,25 @@ const gate::CaseSpec<Case>& spec() {
         .own_key = "rule",
         .fits_drawn = fit,
         .fits =
-            [](Case& run, const auto&) {
-                fit(run);
+            [](const Case& run, const auto&) {
+                Case fitting = run;
+                fit(fitting);
+                for (const auto& setting : spec().settings)
+                    if (const std::string given = setting.write(run); given != setting.write(fitting))
+                        throw Error("case: " + setting.key + " is " + given +
+                                    ", which does not go with the other settings; " +
+                                    setting.write(fitting) + " does");
                 check(problem_of(run, run.workers));
             },
         .columns = {"workers", "rule", "order"},
-        .most_workers = [](const Case& run) { return static_cast<int>(std::max(run.workers, run.to)); }};
+        .most_workers = [](const Case& run) { return static_cast<int>(std::max(run.workers, run.to)); },
+        .fits_pins =
+            [](Case& run, const Case&, const gate::Overrides& overrides) {
+                // A tree is left out for numbers of micro-batches that it does not allow.
+                if (overrides.contains("micro-batches") && (run.micro & (run.micro - 1)) != 0)
+                    run.order = Order::rank;
+                fit(run);
+            }};
     return all;
 }
 

@@ -81,6 +81,10 @@ struct Scenario {
     std::function<std::vector<double>(Index step)> rates;
     /// What one rank is given in place of the problem.
     std::function<Problem(int rank, Problem problem)> problem_of = [](int, Problem same) { return same; };
+    int odd_rank = -1;      ///< that first tries a step with another rate or a micro-batch too few
+    Index odd_step = 0;     ///< this one, which then is tried again
+    bool lacks = false;     ///< a micro-batch
+    int strange_rank = -1;  ///< whose file in the checkpoint is of another run
     int failing_rank = -1;  ///< whose link is cut; -1: none
     Index failing_step = 0; ///< in this step
     Index exchanges = 0;    ///< that it still begins there

@@ -96,13 +96,16 @@ std::vector<RankRecord> Implementation::run(const Scenario& scenario) const {
     const fs::path folder =
         restarts ? fs::path(gate::scratch_folder(*group_)) / ("dense-" + std::to_string(++runs_))
                  : fs::path();
-    const auto part = [&](int ranks, Index first, Index last) {
+    const auto part = [&](int ranks, Index first, Index last, int only_saver = -1) {
         group_->run(ranks, [&](distributed::Communicator& communicator) {
-            play(scenario, first, last, folder, communicator,
-                 records[static_cast<std::size_t>(communicator.rank())]);
+            RankRecord of_other_run;
+            play(scenario, first, last, folder, only_saver, communicator,
+                 only_saver < 0 ? records[static_cast<std::size_t>(communicator.rank())] : of_other_run);
         });
     };
     part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps);
+    if (restarts && scenario.strange_rank >= 0)
+        part(scenario.problem.ranks, 1, scenario.restart, scenario.strange_rank);
     bool ended = false;
     for (const RankRecord& record : records)
         ended = ended || !record.ended.empty();
@@ -117,7 +120,7 @@ std::vector<RankRecord> Implementation::run(const Scenario& scenario) const {
 }
 
 void Implementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
-                          distributed::Communicator& ranks, RankRecord& record) const {
+                          int only_saver, distributed::Communicator& ranks, RankRecord& record) const {
     const int rank = ranks.rank();
     distributed::CountingCommunicator counted(ranks, disturbance(scenario.late));
     const Problem& problem = scenario.at(first);
@@ -138,12 +141,27 @@ void Implementation::play(const Scenario& scenario, Index first, Index last, con
             if (rank == scenario.failing_rank && step == scenario.failing_step)
                 counted.lose_link_after(static_cast<std::uint64_t>(scenario.exchanges));
             const int micro_batches = problem.micro_batches[static_cast<std::size_t>(rank)];
-            for (Index micro_batch = 0; micro_batch < micro_batches; ++micro_batch)
+            const bool odd = rank == scenario.odd_rank;
+            for (Index micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+                if (step == scenario.odd_step && micro_batch + 1 == micro_batches) {
+                    if (!odd || !scenario.lacks)
+                        subject->add(scenario.gradient(problem, begin + micro_batch, step));
+                    std::vector<double> rates = scenario.rates(step);
+                    rates.back() += odd && !scenario.lacks ? 1.0 : 0.0;
+                    try {
+                        subject->step(rates);
+                    } catch (const Error& error) {
+                        record.tried = error.what();
+                    }
+                    if (!odd || !scenario.lacks)
+                        continue;
+                }
                 subject->add(scenario.gradient(problem, begin + micro_batch, step));
+            }
             const bool taken = subject->step(scenario.rates(step));
             record.steps[step] = seen(!taken);
         }
-        if (last < scenario.steps)
+        if (last < scenario.steps && (only_saver < 0 || only_saver == rank))
             subject->save(folder);
     } catch (const Error& error) {
         record.ended = error.what(); // it leaves: ranks that still wait for it are aborted

@@ -46,11 +46,12 @@ struct StepRecord {
 struct RankRecord {
     std::map<Index, StepRecord> steps;
     std::map<Index, StepRecord> restarted; ///< with the step before it
+    std::string tried;                     ///< why a step was refused that then was tried again
     std::string ended;                     ///< why it ended early: aborted, halted or refused
     std::uint8_t halted = 0;
     std::uint8_t failed = 0; ///< its link was cut
 
-    void fields(auto& visit) { visit(steps, restarted, ended, halted, failed); }
+    void fields(auto& visit) { visit(steps, restarted, tried, ended, halted, failed); }
 };
 
 /// One rank of an implementation.
@@ -98,7 +99,7 @@ class Implementation final : public gate::Implementation {
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,
-              distributed::Communicator& ranks, RankRecord& record) const;
+              int only_saver, distributed::Communicator& ranks, RankRecord& record) const;
 
     std::string name_;
     Begin begin_;

@@ -118,89 +118,26 @@ void other_restart(Trial& trial) {
         restart(trial);
 }
 
-/// Expects that every rank refuses to begin, with a line that holds `words`.
-void all_refuse(Trial& trial, const std::vector<RankRecord>& all, const std::string& words,
-                const std::string& why) {
-    for (int rank = 0; rank < trial.scenario.problem.ranks; ++rank) {
-        const RankRecord& record = all[static_cast<std::size_t>(rank)];
-        const std::string who = "rank " + std::to_string(rank);
-        trial.expect(record.steps.empty() && !record.ended.empty(), 0, who + " begins " + why);
-        trial.expect(record.ended.empty() || (record.ended.find(words) != std::string::npos &&
-                                              record.ended.find('\n') == std::string::npos),
-                     0,
-                     who + " refuses to begin " + why + ", but not in one line with '" + words +
-                         "': " + record.ended);
-    }
-}
-
-// 14, 15. A rank that differs in a setting is named, on all ranks.
-void differing_settings(Trial& trial) {
-    const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
+// 7. A checkpoint in which one file is of another run is refused on all ranks.
+void strange_file(Trial& trial) {
     Scenario scenario = trial.scenario;
-    scenario.problem_of = [other, choice = trial.run_case.seed % 6](int rank, Problem problem) {
-        if (rank != other)
-            return problem;
-        Group& group = problem.groups.back();
-        switch (choice) {
-        case 0:
-            problem.clip_norm += 1.0;
-            break;
-        case 1:
-            problem.copies = problem.copies == Copies::none ? Copies::bf16 : Copies::none;
-            break;
-        case 2:
-            group.weight_decay += 0.5;
-            break;
-        case 3:
-            problem.accumulation =
-                problem.accumulation == Accumulation::mean ? Accumulation::sum : Accumulation::mean;
-            break;
-        case 4:
-            problem.tensors.back().name += 'x';
-            break;
-        default:
-            group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);
-        }
-        return problem;
-    };
-    all_refuse(trial, trial.run(scenario), "rank " + std::to_string(other),
-               "although rank " + std::to_string(other) + " differs in a setting");
+    scenario.strange_rank = static_cast<int>(trial.run_case.seed % scenario.problem.ranks);
+    const std::vector<RankRecord> all = trial.run(scenario);
+    for (const RankRecord& record : all)
+        trial.expect(record.restarted.empty() && record.ended.find("another run") != std::string::npos &&
+                         record.ended.find('\n') == std::string::npos,
+                     scenario.restart,
+                     "rank " + std::to_string(&record - all.data()) +
+                         (record.restarted.empty() ? " does not say so in one line: " + record.ended
+                                                   : " begins again") +
+                         ", although the file of rank " + std::to_string(scenario.strange_rank) +
+                         " is of another run");
 }
 
-// 15. Impossible settings are refused on all ranks.
-void refusal(Trial& trial) {
-    Scenario scenario = trial.scenario;
-    const Index choice = trial.run_case.seed % 5;
-    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree"};
-    const auto spoil = [choice](Problem problem) {
-        switch (choice) {
-        case 0:
-            problem.tensors.front().role.clear();
-            break;
-        case 1:
-            problem.tensors.back().role = "unknown";
-            break;
-        case 2:
-            problem.groups.push_back(group_of(Rule::sgd, {"nothing"}));
-            break;
-        case 3:
-            problem.groups.push_back(group_of(Rule::muon, {"cube"}));
-            problem.tensors.push_back({"cube", {1, 1, 2}, "cube"});
-            break;
-        default:
-            problem.order = Order::tree;
-            problem.micro_batches.front() = 3;
-        }
-        return problem;
-    };
-    scenario.problem_of = [spoil](int, Problem problem) { return spoil(std::move(problem)); };
-    all_refuse(trial, trial.run(scenario), words[choice], "with impossible settings");
-}
-
-Case with_several_ranks(Case run) {
+Case restarted_sharded(Case run) {
+    run = restarted(run);
     run.workers = std::max<Index>(2, run.workers);
-    run.restart = 0;
-    run.to = 0;
+    run.sharded = 1;
     run.refused = 0;
     return run;
 }
@@ -260,10 +197,8 @@ std::vector<gate::Property> interruption_properties() {
                  {{"restart", 95}}, restarted),
         property(7, "restart.other", "A restart on other ranks changes no bit of the state.", other_restart,
                  {{"other number of ranks", 90}}, restarted_with_others),
-        property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
-                 differing_settings, {{"several ranks", 95}}, with_several_ranks),
-        property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
-                 {{"several ranks", 95}}, with_several_ranks),
+        property(7, "restart.strange", "A checkpoint with a file of another run is refused on all ranks.",
+                 strange_file, {{"restart", 95}, {"several ranks", 95}}, restarted_sharded),
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
                             fault, {{"a link was cut", 40}}, with_several_ranks)),
         property(15, "halt", "A state that is not finite ends all ranks at once.", halt,

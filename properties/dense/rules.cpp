@@ -3,35 +3,13 @@
 #include <cmath>
 #include <functional>
 
-#include <Eigen/SVD>
-
 #include <truestep/problem/text.hpp>
-#include <truestep/reference/dense/muon.hpp>
 
 #include "trial.hpp"
 
 namespace truestep::properties::dense {
 
 namespace {
-
-Case uninterrupted(Case run) {
-    run.restart = 0;
-    run.to = 0;
-    run.refused = 0;
-    return run;
-}
-
-/// A run whose numbers a double can follow from one state to the next.
-Case by_hand(Case run, Rule rule) {
-    run = uninterrupted(run);
-    run.rule = rule;
-    run.groups = Dealing::one;
-    run.clip = 0.0;
-    run.copies = Copies::none;
-    run.order = Order::rank;
-    run.data = run.data == DataClass::dyadic ? DataClass::dyadic : DataClass::normal;
-    return run;
-}
 
 using Doubles = std::vector<double>;
 
@@ -129,18 +107,13 @@ Case adam_case(Case run) {
 
 // 12. Adam with coupled and with decoupled decay agree where there is none.
 void coupled(Trial& trial) {
-    std::vector<RankRecord> all;
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
     Scenario other = trial.scenario;
     for (Problem* problem : {&other.problem, &other.after})
         for (Group& group : problem->groups)
             group.rule = group.rule == Rule::adam    ? Rule::adamw
                          : group.rule == Rule::adamw ? Rule::adam
                                                      : group.rule;
-    if (trial.run_to_end(other, others))
-        trial.same(others, all, "those of the other place of decay");
+    trial.same_as(other, "those of the other place of decay");
 }
 
 Case adam_without_decay(Case run) {
@@ -202,46 +175,6 @@ Case dealt(Case run) {
     return run;
 }
 
-// 5. Settings and rate of one group change no bit of another's tensors.
-void groups(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
-    Scenario changed = trial.scenario;
-    for (Problem* problem : {&changed.problem, &changed.after})
-        problem->groups.front().weight_decay = trial.run_case.decay == 0.0 ? 0.5 : 0.0;
-    changed.rates = [rates = trial.scenario.rates](Index step) {
-        std::vector<double> other = rates(step);
-        other.front() *= 0.25;
-        return other;
-    };
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(changed, others))
-        return;
-    const Problem& problem = trial.scenario.problem;
-    for (Index step = 1; step <= trial.scenario.steps; ++step)
-        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
-            const auto part = [&](const Floats& whole) {
-                return Floats(whole.begin() + trial.layout().begin(tensor),
-                              whole.begin() + trial.layout().end(tensor));
-            };
-            if (groups_of(problem)[tensor] > 0)
-                trial.same(part(others[0].steps.at(step).parameters),
-                           part(all[0].steps.at(step).parameters), step,
-                           "the parameters of tensor " + problem.tensors[tensor].name,
-                           "those with another rate and decay of group 0");
-        }
-}
-
-Case several_groups(Case run) {
-    run = dealt(run);
-    run.groups = run.groups == Dealing::one ? Dealing::two : run.groups;
-    run.tensors.resize(std::max<std::size_t>(2, run.tensors.size()), {"b", {1, 2}, "matrix"});
-    run.tensors.front().role = "vector";
-    run.tensors.back() = {run.tensors.back().name, {2, 3}, "matrix"};
-    return run;
-}
-
 double norm_of(const Doubles& values) {
     double squares = 0.0;
     for (const double value : values)
@@ -288,60 +221,6 @@ Case clipped(Case run) {
     return run;
 }
 
-// 9. Muon moves a matrix by p(s) u v^T for each of its momentum's singular values s and vectors u, v.
-void orthogonal(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
-    const Problem& problem = trial.scenario.problem;
-    Floats before = trial.scenario.start;
-    for (Index step = 1; step <= trial.scenario.steps; ++step) {
-        const Whole whole = trial.whole(all, step);
-        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
-            if (!is_muon(problem, tensor))
-                continue;
-            const std::vector<Index>& shape = problem.tensors[tensor].shape;
-            const auto matrix = [&](const Floats& values) -> Eigen::MatrixXd {
-                using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-                return Eigen::Map<const Rows>(values.data() + trial.layout().begin(tensor), shape[0],
-                                              shape[1])
-                    .cast<double>();
-            };
-            const std::size_t index = groups_of(problem)[tensor];
-            const Group& group = problem.groups[index];
-            const double rate = trial.scenario.rates(step)[index];
-            const Eigen::MatrixXd moved =
-                (matrix(before) * (1.0 - rate * group.weight_decay) - matrix(whole.w)) /
-                (rate * rate_factor(group.scale, shape[0], shape[1]));
-            const Eigen::JacobiSVD<Eigen::MatrixXd> parts(matrix(whole.m),
-                                                          Eigen::ComputeThinU | Eigen::ComputeThinV);
-            Eigen::VectorXd values = parts.singularValues() /
-                                     reference::dense::first_scale(group, parts.singularValues().norm());
-            for (int t = 0; t < group.iterations; ++t)
-                for (double& value : values)
-                    value = reference::mapl::value(reference::dense::quintic(group, t), value);
-            const Eigen::MatrixXd expected =
-                parts.matrixU() * values.asDiagonal() * parts.matrixV().transpose();
-            const double off = (moved - expected).norm();
-            trial.expect(off <= 0.01 * (1.0 + expected.norm()), step,
-                         "after step " + std::to_string(step) + " the matrix " +
-                             problem.tensors[tensor].name + " has moved by a direction of norm " +
-                             shortest(moved.norm()) + ", which lies " + shortest(off) +
-                             " from that of its momentum's singular vectors");
-        }
-        before = whole.w;
-    }
-}
-
-Case with_muon(Case run) {
-    run = by_hand(run, Rule::muon);
-    run.tensors.front() = {run.tensors.front().name, {2 + run.seed % 3, 2 + run.seed % 2}, "matrix"};
-    run.nesterov = 0;
-    run.iteration = Iteration::fp32;
-    run.lr = 0.5;
-    return run;
-}
-
 } // namespace
 
 std::vector<gate::Property> rule_properties() {
@@ -354,13 +233,8 @@ std::vector<gate::Property> rule_properties() {
             property(4, "dealing",
                      "A tensor is trained by its role's rule, whatever its shape and the others are.",
                      dealing, {{"several tensors", 50}, {"muon", 20}}, dealt),
-            property(5, "groups", "A group's settings change no bit of another's tensors.", groups,
-                     {{"several groups", 90}}, several_groups),
             property(6, "clip", "The mean is clipped by the norm of all tensors, and not below it.", clip,
-                     {{"above the norm", 50}, {"several ranks", 60}}, clipped),
-            property(9, "orthogonal",
-                     "Muon's direction is the polynomial of its momentum's singular values.", orthogonal,
-                     {{"muon", 90}, {"several steps", 50}}, with_muon)};
+                     {{"above the norm", 50}, {"several ranks", 60}}, clipped)};
 }
 
 } // namespace truestep::properties::dense

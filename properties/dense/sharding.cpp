@@ -96,9 +96,6 @@ Case on_powers_in_tree(Case run) {
 
 // 3. A rank's micro-batches are one with their mean, where that is exact.
 void micro_batches(Trial& trial) {
-    std::vector<RankRecord> several;
-    if (!trial.run_to_end(trial.scenario, several))
-        return;
     Scenario one = trial.scenario;
     const int count = one.problem.micro_batches.front();
     std::ranges::fill(one.problem.micro_batches, 1);
@@ -114,9 +111,7 @@ void micro_batches(Trial& trial) {
             value /= scenario.problem.accumulation == Accumulation::mean ? static_cast<float>(count) : 1.0F;
         return mean;
     };
-    std::vector<RankRecord> alone;
-    if (trial.run_to_end(one, alone))
-        trial.same(alone, several, "those of one micro-batch with their mean");
+    trial.same_as(one, "those of one micro-batch with their mean");
 }
 
 Case several_exact(Case run) {
@@ -159,15 +154,10 @@ void traffic(Trial& trial) {
 
 // Threads and the order in which messages arrive change no bit.
 void rerun(Trial& trial) {
-    std::vector<RankRecord> disturbed;
-    if (!trial.run_to_end(trial.scenario, disturbed))
-        return;
     Scenario quiet = trial.scenario;
     quiet.threads = 1;
     quiet.late = 0;
-    std::vector<RankRecord> all;
-    if (trial.run_to_end(quiet, all))
-        trial.same(all, disturbed, "those of one thread and quiet messages");
+    trial.same_as(quiet, "those of one thread and quiet messages");
 }
 
 Case disturbed(Case run) {

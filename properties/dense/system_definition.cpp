@@ -16,7 +16,8 @@ gate::System dense_system() {
     system.name = "dense";
     system.says = "SGD, Adam, AdamW and Muon under data parallelism.";
     spec().describe(system);
-    for (const auto& family : {sharding_properties, rule_properties, interruption_properties})
+    for (const auto& family : {sharding_properties, rule_properties, muon_properties, setting_properties,
+                               interruption_properties})
         for (gate::Property& property : family())
             system.properties.push_back(std::move(property));
     system.properties.push_back(reference_property());

@@ -88,6 +88,29 @@ gate::Property property(int number, const std::string& name, const std::string& 
         at_least, change);
 }
 
+Case uninterrupted(Case run) {
+    run.restart = 0;
+    run.to = 0;
+    run.refused = 0;
+    return run;
+}
+
+Case by_hand(Case run, Rule rule) {
+    run = uninterrupted(run);
+    run.rule = rule;
+    run.groups = Dealing::one;
+    run.clip = 0.0;
+    run.copies = Copies::none;
+    run.order = Order::rank;
+    run.data = run.data == DataClass::dyadic ? DataClass::dyadic : DataClass::normal;
+    return run;
+}
+
+Case with_several_ranks(Case run) {
+    run.workers = std::max<Index>(2, run.workers);
+    return uninterrupted(run);
+}
+
 Trial::Trial(const gate::Implementation& implementation, Case judged_case)
     : run_case(std::move(judged_case)), scenario(scenario_of(run_case)),
       candidate_(dynamic_cast<const Implementation&>(implementation)) {
@@ -145,6 +168,15 @@ bool Trial::same(const Whole& expected, const Whole& actual, Index step, const s
     return same(expected.w, actual.w, step, "the masters", whose) &&
            same(expected.m, actual.m, step, "the first moments", whose) &&
            same(expected.v, actual.v, step, "the second moments", whose);
+}
+
+bool Trial::same_as(const Scenario& other, const std::string& whose) {
+    std::vector<RankRecord> all;
+    std::vector<RankRecord> others;
+    if (!run_to_end(scenario, all) || !run_to_end(other, others))
+        return false;
+    same(others, all, whose);
+    return true;
 }
 
 void Trial::same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,

@@ -40,6 +40,8 @@ class Trial {
     /// Compares the parameters of all ranks after each step, and the states.
     void same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,
               const std::string& whose);
+    /// Runs the case's scenario and this one, and compares them so.
+    bool same_as(const Scenario& other, const std::string& whose);
     void add(const verify::Comparison& compared);
     void kind(bool is, const std::string& name) {
         if (is)
@@ -71,11 +73,19 @@ using Judge = void (*)(Trial& trial);
     const std::map<std::string, int>& at_least,
     const std::function<Case(Case)>& change = [](Case run) { return run; });
 
+/// The nearest case without restarts and refused steps.
+[[nodiscard]] Case uninterrupted(Case run);
+/// The nearest one of that rule alone, whose numbers a double can follow from one state to the next.
+[[nodiscard]] Case by_hand(Case run, Rule rule);
+[[nodiscard]] Case with_several_ranks(Case run);
+
 [[nodiscard]] bool is_muon(const Problem& problem, std::size_t tensor);
 
 // The families, in the order in which they are tried.
 [[nodiscard]] std::vector<gate::Property> sharding_properties();
 [[nodiscard]] std::vector<gate::Property> rule_properties();
+[[nodiscard]] std::vector<gate::Property> muon_properties();
+[[nodiscard]] std::vector<gate::Property> setting_properties();
 [[nodiscard]] std::vector<gate::Property> interruption_properties();
 [[nodiscard]] gate::Property reference_property();
 

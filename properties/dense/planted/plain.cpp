@@ -66,7 +66,8 @@ class Plain final : public RankUnderTest {
         if (bug_ != group_without_tensors_allowed)
             check(problem_);
         if (bug_ != settings_not_compared)
-            distributed::dense::agree_on(problem_, beginning_.sharded, 0, ranks_);
+            run_ = distributed::dense::agree_on(
+                problem_, {{"sharded", beginning_.sharded ? "true" : "false"}}, {}, ranks_);
         if (beginning_.folder.empty())
             state_ = {0, beginning_.parameters, Floats(size_), Floats(size_)};
         else
@@ -108,7 +109,7 @@ class Plain final : public RankUnderTest {
     }
 
     void save(const std::filesystem::path& folder) const override {
-        save_plain(folder, state_, own(), ranks_.rank(), problem_.ranks);
+        save_plain(folder, state_, own(), {ranks_.rank(), problem_.ranks, run_});
     }
 
   private:
@@ -128,7 +129,15 @@ class Plain final : public RankUnderTest {
     }
 
     bool step_with_all(const std::vector<double>& rates) {
-        const bool all_fine = all_of(acceptable_);
+        const int count = problem_.micro_batches[static_cast<std::size_t>(ranks_.rank())];
+        const std::string fault =
+            static_cast<int>(gradients_.size()) == count ? "" : "a micro-batch is missing; add it";
+        if (bug_ == refuses_alone && !fault.empty())
+            throw Error(fault);
+        const bool all_fine = distributed::dense::agree_on_step(
+            problem_, state_.steps + 1,
+            bug_ == rates_not_compared ? std::vector<double>(rates.size()) : rates, acceptable_, fault,
+            ranks_);
         const bool here = std::exchange(acceptable_, true);
         if (bug_ == refused_by_one_rank ? false : !all_fine) {
             gradients_.clear();
@@ -212,6 +221,7 @@ class Plain final : public RankUnderTest {
         divisor = bug_ == sum_for_mean            ? 1.0F
                   : bug_ == divided_by_size       ? static_cast<float>(size_)
                   : bug_ == divided_by_ranks_only ? static_cast<float>(problem_.ranks)
+                  : bug_ == accumulation_ignored  ? static_cast<float>(micro_batches_of(problem_))
                                                   : divisor;
         Floats mean = sum;
         for (float& value : mean)
@@ -318,6 +328,7 @@ class Plain final : public RankUnderTest {
     std::vector<Floats> gradients_;
     Floats kept_; ///< of the step before, for a known bug
     bool acceptable_ = true;
+    Index run_ = 0;
     Floats shown_;
 };
 

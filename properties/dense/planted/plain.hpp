@@ -69,6 +69,10 @@ enum Bug : int {
     group_without_tensors_allowed,
     thread_share_lost,
     default_decay,
+    rates_not_compared,
+    refuses_alone,
+    accumulation_ignored,
+    runs_mixed,
     number_of_bugs
 };
 

@@ -23,10 +23,10 @@ std::uint32_t bits_of(float value) {
 } // namespace
 
 void save_plain(const std::filesystem::path& folder, const PlainState& state,
-                const std::vector<std::size_t>& own, int rank, int ranks) {
+                const std::vector<std::size_t>& own, const PlainSaver& saver) {
     std::filesystem::create_directories(folder);
-    std::ofstream file(file_of(folder, rank));
-    file << ranks << ' ' << state.steps << '\n';
+    std::ofstream file(file_of(folder, saver.rank));
+    file << saver.ranks << ' ' << saver.run << ' ' << state.steps << '\n';
     for (const std::size_t i : own)
         file << i << ' ' << bits_of(state.w[i]) << ' ' << bits_of(state.m[i]) << ' ' << bits_of(state.v[i])
              << '\n';
@@ -38,13 +38,21 @@ PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Proble
                       const std::vector<std::size_t>& own) {
     const auto size = static_cast<std::size_t>(layout_of(problem).size());
     PlainState state{0, Floats(size), Floats(size), Floats(size)};
+    const auto wrong = [&folder](int rank, const std::string& what) {
+        return Error(folder.string() + ": the file of rank " + std::to_string(rank) + " " + what +
+                     "; use another checkpoint");
+    };
     int ranks = 1;
+    Index first_run = 0;
     std::size_t next = 0; // coordinate of the new owner, for a known bug
     for (int rank = 0; rank < ranks; ++rank) {
         std::ifstream file(file_of(folder, rank));
-        if (!(file >> ranks >> state.steps))
-            throw Error(folder.string() + ": the file of rank " + std::to_string(rank) +
-                        " is missing; use another checkpoint");
+        Index run = 0;
+        if (!(file >> ranks >> run >> state.steps))
+            throw wrong(rank, "is missing");
+        first_run = rank == 0 ? run : first_run;
+        if (run != first_run && bug != runs_mixed)
+            throw wrong(rank, "is of another run than rank 0's");
         std::size_t i = 0;
         for (std::uint32_t w = 0, m = 0, v = 0; file >> i >> w >> m >> v;) {
             if (bug == owners_of_before && ranks != problem.ranks) {
@@ -52,6 +60,8 @@ PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Proble
                     break;
                 i = own[next++];
             }
+            if (i >= size)
+                throw wrong(rank, "has coordinate " + std::to_string(i) + " of a larger model");
             state.w[i] = std::bit_cast<float>(w);
             state.m[i] = std::bit_cast<float>(m);
             state.v[i] = std::bit_cast<float>(v);

@@ -7,8 +7,13 @@
 
 namespace truestep::properties::dense {
 
+struct PlainSaver {
+    int rank = 0;
+    int ranks = 1;
+    Index run = 0;
+};
 void save_plain(const std::filesystem::path& folder, const PlainState& state,
-                const std::vector<std::size_t>& own, int rank, int ranks);
+                const std::vector<std::size_t>& own, const PlainSaver& saver);
 /// The state from the files of any number of ranks. `own` are the coordinates that the rank will own.
 [[nodiscard]] PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Problem& problem,
                                     const std::vector<std::size_t>& own);

@@ -87,7 +87,15 @@ std::vector<gate::KnownBug> known_bugs() {
          "A group without tensors hides a wrong role."},
         {thread_share_lost, "a thread leaves its last coordinate out", "Needs several threads."},
         {default_decay, "AdamW takes its default for a decay of 0",
-         "Parameters shrink by 0.01 lr a step. Needs no decay."}};
+         "Parameters shrink by 0.01 lr a step. Needs no decay."},
+        {rates_not_compared, "ranks do not compare their learning rates",
+         "A rank whose schedule is off trains what it owns at another rate."},
+        {refuses_alone, "a rank that lacks a micro-batch refuses the step alone",
+         "The others take it with what they have, or wait."},
+        {accumulation_ignored, "the sum is divided by all micro-batches though each is divided already",
+         "Needs accumulation sum and several micro-batches."},
+        {runs_mixed, "a checkpoint is read though one rank's file is of another run",
+         "The state is of two runs. Needs a restart and a folder that two runs saved to."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

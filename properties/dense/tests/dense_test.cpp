@@ -49,7 +49,8 @@ TEST(Case, IsALineAndBack) {
           "restart=1,to=2,threads=3"})
         EXPECT_EQ(spec().text(spec().parse(line)), line);
     for (const char* wrong : {"", "workers=2", "rule=lion", "rule=sgd,tensors=x3", "rule=sgd,tensors=m3",
-                              "rule=sgd,tensors=m0x2", "rule=sgd,workers=0", "rule=adam,beta1=1"})
+                              "rule=sgd,tensors=m0x2", "rule=sgd,workers=0", "rule=adam,beta1=1",
+                              "rule=sgd,workers=2,micro=3,order=tree", "rule=sgd,restart=1"})
         EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
 }
 
@@ -84,6 +85,13 @@ TEST(Properties, EachCatchesAKnownBug) {
                                                 {"refusal", group_without_tensors_allowed},
                                                 {"fault", goes_on_alone},
                                                 {"halt", does_not_halt},
+                                                {"turned", all_dealt_to_adamw},
+                                                {"group_order", first_groups_decay},
+                                                {"matters", accumulation_ignored},
+                                                {"matters", scale_forgotten},
+                                                {"tried_again", rates_not_compared},
+                                                {"tried_again", refuses_alone},
+                                                {"restart.strange", runs_mixed},
                                                 {"reference", nesterov_forgotten}};
     for (const auto& [property, bug] : catches)
         EXPECT_TRUE(counterexample(*planted(bug, threads()), property, 300)) << property;

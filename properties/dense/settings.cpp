@@ -1,0 +1,262 @@
+// Properties of settings: whom they concern, that each matters, and that all ranks have the same.
+#include <algorithm>
+#include <concepts>
+#include <functional>
+#include <type_traits>
+
+#include "trial.hpp"
+
+namespace truestep::properties::dense {
+
+namespace {
+
+// 5. Settings and rate of one group change no bit of another's tensors.
+void groups(Trial& trial) {
+    std::vector<RankRecord> all;
+    if (!trial.run_to_end(trial.scenario, all))
+        return;
+    Scenario changed = trial.scenario;
+    for (Problem* problem : {&changed.problem, &changed.after})
+        problem->groups.front().weight_decay = trial.run_case.decay == 0.0 ? 0.5 : 0.0;
+    changed.rates = [rates = trial.scenario.rates](Index step) {
+        std::vector<double> other = rates(step);
+        other.front() *= 0.25;
+        return other;
+    };
+    std::vector<RankRecord> others;
+    if (!trial.run_to_end(changed, others))
+        return;
+    const Problem& problem = trial.scenario.problem;
+    for (Index step = 1; step <= trial.scenario.steps; ++step)
+        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
+            const auto part = [&](const Floats& whole) {
+                return Floats(whole.begin() + trial.layout().begin(tensor),
+                              whole.begin() + trial.layout().end(tensor));
+            };
+            if (groups_of(problem)[tensor] > 0)
+                trial.same(part(others[0].steps.at(step).parameters),
+                           part(all[0].steps.at(step).parameters), step,
+                           "the parameters of tensor " + problem.tensors[tensor].name,
+                           "those with another rate and decay of group 0");
+        }
+}
+
+Case several_groups(Case run) {
+    run = uninterrupted(run);
+    run.clip = 0.0;
+    run.groups = run.groups == Dealing::one ? Dealing::two : run.groups;
+    run.tensors.resize(std::max<std::size_t>(2, run.tensors.size()), {"b", {1, 2}, "matrix"});
+    run.tensors.front().role = "vector";
+    run.tensors.back() = {run.tensors.back().name, {2, 3}, "matrix"};
+    return run;
+}
+
+// 4. The order of the groups changes no bit.
+void order_of_groups(Trial& trial) {
+    Scenario other = trial.scenario;
+    for (Problem* problem : {&other.problem, &other.after})
+        std::ranges::reverse(problem->groups);
+    other.rates = [rates = trial.scenario.rates](Index step) {
+        std::vector<double> all = rates(step);
+        std::ranges::reverse(all);
+        return all;
+    };
+    trial.same_as(other, "those with the groups in another order");
+}
+
+Case ordered_groups(Case run) {
+    const double clip = run.clip;
+    run = several_groups(run);
+    run.clip = clip;
+    return run;
+}
+
+/// Another value that is possible, too.
+template <class Value>
+void change(const std::string& key, Value& value) {
+    if constexpr (std::same_as<Value, bool>)
+        value = !value;
+    else if constexpr (std::is_enum_v<Value>)
+        value = static_cast<Value>((static_cast<std::size_t>(value) + 1) % (words(value).size() - 1));
+    else if constexpr (std::integral<Value>)
+        ++value;
+    else
+        value = key == "epsilon" ? value + 1000.0 : value == 0.0 ? 0.5 : value / 2.0;
+}
+
+// 14. Each setting of the run and of a group's rule changes the run.
+void matters(Trial& trial) {
+    using Change = std::pair<std::string, std::function<void(Problem&)>>;
+    std::vector<Change> changes{
+        {"accumulation", [](Problem& problem) { change("accumulation", problem.accumulation); }},
+        {"copies", [](Problem& problem) { change("copies", problem.copies); }},
+        {"clip_norm", [](Problem& problem) { problem.clip_norm = 1e-6; }}};
+    Group group = trial.scenario.problem.groups.front();
+    visit_settings(group, [&](const std::string& key, const auto&, const auto&...) {
+        changes.emplace_back(key, [key](Problem& problem) {
+            visit_settings(problem.groups.front(),
+                           [&](const std::string& one, auto& value, const auto&...) {
+                               if (one == key)
+                                   change(key, value);
+                           });
+        });
+    });
+    const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
+    Scenario other = trial.scenario;
+    apply(other.problem);
+    other.after = other.problem;
+    std::vector<RankRecord> all;
+    std::vector<RankRecord> others;
+    if (!trial.run_to_end(trial.scenario, all) || !trial.run_to_end(other, others))
+        return;
+    const Index last = trial.scenario.steps;
+    const Whole here = trial.whole(all, last);
+    const Whole there = trial.whole(others, last);
+    trial.expect(here.w != there.w || here.m != there.m || here.v != there.v ||
+                     all[0].steps.at(last).parameters != others[0].steps.at(last).parameters,
+                 last, "another " + key + " changes nothing in " + std::to_string(last) + " steps");
+}
+
+/// A run in which each setting has an occasion.
+Case that_tells(Case run) {
+    run = uninterrupted(run);
+    run.tensors = {{"a", {3, 2}, "matrix"}};
+    run.data = DataClass::normal;
+    run.steps = 3;
+    run.micro = 2;
+    run.uneven = 0;
+    run.clip = 0.0;
+    run.momentum = 0.5;
+    run.nesterov = 0;
+    run.dampening = 0.0;
+    run.beta2 = 0.75;
+    run.epsilon = 0.125;
+    return run;
+}
+
+// 14, 15. A step in which a rank has another rate, or lacks a micro-batch, is refused on all ranks, which
+// name it; nothing changes, and the step can be tried again.
+void tried_again(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    const Index seed = trial.run_case.seed;
+    scenario.odd_rank = static_cast<int>(1 + seed % (scenario.problem.ranks - 1));
+    scenario.odd_step = 1 + seed % scenario.steps;
+    scenario.lacks = seed % 3 == 0;
+    trial.kind(scenario.lacks, "a micro-batch is missing");
+    std::vector<RankRecord> all;
+    std::vector<RankRecord> others;
+    if (!trial.run_to_end(scenario, all) || !trial.run_to_end(trial.scenario, others))
+        return;
+    const std::string name = "rank " + std::to_string(scenario.odd_rank);
+    for (int rank = 0; rank < scenario.problem.ranks; ++rank) {
+        const std::string& why = all[static_cast<std::size_t>(rank)].tried;
+        const bool own = scenario.lacks && rank == scenario.odd_rank;
+        trial.expect(!why.empty() && why.find('\n') == std::string::npos &&
+                         (own || why.find(name) != std::string::npos),
+                     scenario.odd_step,
+                     name + (scenario.lacks ? " lacks a micro-batch" : " has another rate") +
+                         ", and rank " + std::to_string(rank) +
+                         (why.empty() ? " takes the step" : " does not name it in one line: " + why));
+    }
+    trial.same(others, all, "those of a run in which the step is not tried before");
+}
+
+/// Expects that every rank refuses to begin, with a line that holds `words`.
+void all_refuse(Trial& trial, const std::vector<RankRecord>& all, const std::string& words,
+                const std::string& why) {
+    for (int rank = 0; rank < trial.scenario.problem.ranks; ++rank) {
+        const RankRecord& record = all[static_cast<std::size_t>(rank)];
+        const std::string who = "rank " + std::to_string(rank);
+        trial.expect(record.steps.empty() && !record.ended.empty(), 0, who + " begins " + why);
+        trial.expect(record.ended.empty() || (record.ended.find(words) != std::string::npos &&
+                                              record.ended.find('\n') == std::string::npos),
+                     0,
+                     who + " refuses to begin " + why + ", but not in one line with '" + words +
+                         "': " + record.ended);
+    }
+}
+
+// 14, 15. A rank that differs in a setting is named, on all ranks.
+void differing_settings(Trial& trial) {
+    const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
+    Scenario scenario = trial.scenario;
+    scenario.problem_of = [other, choice = trial.run_case.seed % 6](int rank, Problem problem) {
+        if (rank != other)
+            return problem;
+        Group& group = problem.groups.back();
+        switch (choice) {
+        case 0:
+            problem.clip_norm += 1.0;
+            break;
+        case 1:
+            problem.copies = problem.copies == Copies::none ? Copies::bf16 : Copies::none;
+            break;
+        case 2:
+            group.weight_decay += 0.5;
+            break;
+        case 3:
+            problem.accumulation =
+                problem.accumulation == Accumulation::mean ? Accumulation::sum : Accumulation::mean;
+            break;
+        case 4:
+            problem.tensors.back().name += 'x';
+            break;
+        default:
+            group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);
+        }
+        return problem;
+    };
+    all_refuse(trial, trial.run(scenario), "rank " + std::to_string(other),
+               "although rank " + std::to_string(other) + " differs in a setting");
+}
+
+// 15. Impossible settings are refused on all ranks.
+void refusal(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    const Index choice = trial.run_case.seed % 5;
+    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree"};
+    const auto spoil = [choice](Problem problem) {
+        switch (choice) {
+        case 0:
+            problem.tensors.front().role.clear();
+            break;
+        case 1:
+            problem.tensors.back().role = "unknown";
+            break;
+        case 2:
+            problem.groups.push_back(group_of(Rule::sgd, {"nothing"}));
+            break;
+        case 3:
+            problem.groups.push_back(group_of(Rule::muon, {"cube"}));
+            problem.tensors.push_back({"cube", {1, 1, 2}, "cube"});
+            break;
+        default:
+            problem.order = Order::tree;
+            problem.micro_batches.front() = 3;
+        }
+        return problem;
+    };
+    scenario.problem_of = [spoil](int, Problem problem) { return spoil(std::move(problem)); };
+    all_refuse(trial, trial.run(scenario), words[choice], "with impossible settings");
+}
+
+} // namespace
+
+std::vector<gate::Property> setting_properties() {
+    return {property(5, "groups", "A group's settings change no bit of another's tensors.", groups,
+                     {{"several groups", 90}}, several_groups),
+            property(4, "group_order", "The order of groups changes no bit.", order_of_groups,
+                     {{"several groups", 90}, {"muon", 20}, {"clipped", 25}}, ordered_groups),
+            property(14, "matters", "Every setting changes the run.", matters,
+                     {{"muon", 20}, {"several ranks", 60}}, that_tells),
+            property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
+                     differing_settings, {{"several ranks", 95}}, with_several_ranks),
+            property(
+                14, "tried_again",
+                "A step that one rank cannot take as the others is refused on all, and changes nothing.",
+                tried_again, {{"several ranks", 95}, {"a micro-batch is missing", 20}}, with_several_ranks),
+            property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
+                     {{"several ranks", 95}}, with_several_ranks)};
+}
+
+} // namespace truestep::properties::dense
