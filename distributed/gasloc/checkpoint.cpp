@@ -25,7 +25,7 @@ const storage::StateFormat<State> format{
     {{"round", &State::rounds}, {"s", &State::s}},
     {{"theta", &State::theta}, {"before", &State::before}, {"m", &State::m}, {"v", &State::v}}};
 
-constexpr std::string_view part = "worker";
+constexpr std::string_view prefix = "worker";
 
 /// The settings that must not change during a run. alpha, gamma and eta may follow the user's own
 /// schedule.
@@ -63,14 +63,14 @@ void add(State& sum, const State& other, const fs::path& path) {
 fs::path save(const fs::path& folder, const Settings& settings, const State& state, int rank, int workers,
               FileSystem& files) {
     fs::path checkpoint = folder / storage::numbered_name("round", state.rounds);
-    storage::save_state(files, checkpoint / storage::name_of_part(part, rank, workers), format,
+    storage::save_state(files, checkpoint / storage::name_of_part(prefix, rank, workers), format,
                         words_of(settings), state);
     return checkpoint;
 }
 
 std::optional<fs::path> latest(const fs::path& folder, const FileSystem& files) {
     return storage::latest_numbered(files, folder, "round", [&](const fs::path& checkpoint) {
-        return !storage::complete_parts(files, checkpoint, part).empty();
+        return !storage::complete_parts(files, checkpoint, prefix).empty();
     });
 }
 
@@ -78,16 +78,16 @@ State load(const fs::path& checkpoint, const Settings& settings, int rank, int w
            const FileSystem& files) {
     if (files.kind(checkpoint) != FileKind::folder)
         throw Error(checkpoint.string() + ": there is no such checkpoint; give the folder of a round");
-    const std::vector<int> complete = storage::complete_parts(files, checkpoint, part);
+    const std::vector<int> complete = storage::complete_parts(files, checkpoint, prefix);
     if (complete.empty())
         throw Error(checkpoint.string() +
                     ": not all workers' files are there; use the checkpoint of an earlier round");
     const int made_by = complete.front();
     if (made_by == workers)
-        return read(files, checkpoint / storage::name_of_part(part, rank, workers), settings);
-    State state = read(files, checkpoint / storage::name_of_part(part, 0, made_by), settings);
+        return read(files, checkpoint / storage::name_of_part(prefix, rank, workers), settings);
+    State state = read(files, checkpoint / storage::name_of_part(prefix, 0, made_by), settings);
     for (int other = 1; other < made_by; ++other) {
-        const fs::path path = checkpoint / storage::name_of_part(part, other, made_by);
+        const fs::path path = checkpoint / storage::name_of_part(prefix, other, made_by);
         add(state, read(files, path, settings), path);
     }
     const auto count = static_cast<float>(static_cast<double>(made_by));

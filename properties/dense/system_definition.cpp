@@ -3,7 +3,6 @@
 
 #include <truestep/verify/dense/traces.hpp>
 
-#include "planted/diagnosis.hpp"
 #include "planted/planted.hpp"
 #include "trial.hpp"
 

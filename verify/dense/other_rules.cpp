@@ -158,25 +158,13 @@ class Attempts {
     std::vector<Attempt> attempts_;
 };
 
-std::string title(Rule rule) {
-    switch (rule) {
-    case Rule::sgd:
-        return "SGD";
-    case Rule::adam:
-        return "Adam";
-    case Rule::adamw:
-        return "AdamW";
-    case Rule::muon:
-        break;
-    }
-    return "Muon";
-}
-
 /// "the AdamW that it claims to be"
 std::string claim_of(const Problem& problem) {
+    constexpr const char* titles[]{"SGD", "Adam", "AdamW", "Muon"};
     std::string rules;
     for (const Group& group : problem.groups)
-        if (const std::string one = title(group.rule); rules.find(one) == std::string::npos)
+        if (const std::string one = titles[static_cast<std::size_t>(group.rule)];
+            rules.find(one) == std::string::npos)
             rules += (rules.empty() ? "" : " and ") + one;
     return "the " + rules + " that it claims to be";
 }

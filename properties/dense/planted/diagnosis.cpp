@@ -1,6 +1,4 @@
 // Finds the known bug of dense training that makes the values of a failed trace.
-#include "diagnosis.hpp"
-
 #include <chrono>
 #include <optional>
 

@@ -1,7 +1,9 @@
 // The known bugs of dense training.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <truestep/gate/system.hpp>
@@ -13,5 +15,10 @@ namespace truestep::properties::dense {
 /// no such bug.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
+
+/// Those that explain a recorded run.
+[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
+                                                 const gate::FirstDifference& parted,
+                                                 gate::Gradients gradients);
 
 } // namespace truestep::properties::dense

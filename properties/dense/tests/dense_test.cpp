@@ -1,6 +1,8 @@
 // Tests that clean implementations hold all properties, and that each property catches a bug.
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include <truestep/problem/error.hpp>
 
 #include "planted/plain.hpp"
+#include "planted/plain_checkpoint.hpp"
 #include "planted/planted.hpp"
 
 namespace truestep::properties::dense {
@@ -60,6 +63,14 @@ TEST(Properties, HoldOfBothImplementations) {
             if (const auto found = counterexample(*implementation, property.name, cases_of_a_property()))
                 ADD_FAILURE() << implementation->name() << " " << property.name << "\n"
                               << gate::failure_text(*found);
+}
+
+TEST(Plain, RefusesACoordinateOfALargerModel) {
+    const auto folder = std::filesystem::temp_directory_path() / "dense-plain-checkpoint";
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "rank-0") << "1 0 0\n1 0 0 0\n";
+    EXPECT_THROW(static_cast<void>(load_plain(none, folder, problem_of(Case{}, 1), {0})), Error);
+    std::filesystem::remove_all(folder);
 }
 
 // Every property can fail; `truestep planted dense` tries all known bugs with all properties.
