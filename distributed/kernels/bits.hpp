@@ -84,10 +84,9 @@ TRUESTEP_TARGET inline bool counts_to(const std::uint8_t* counts, Index blocks, 
     return total == k;
 }
 
-TRUESTEP_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::uint8_t* positions,
-                                            Index begin, Index end, Index k, std::uint64_t* words) {
-    if (!counts_to(counts, (end - begin + position_block - 1) / position_block, k))
-        return false;
+/// Decodes as many positions as the counts say. Bits of other segments stay.
+TRUESTEP_TARGET bool decode_each(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
+                                 Index end, std::uint64_t* words) {
     const Index last = (end - 1) / word_bits;
     const std::uint64_t of_others = words[last];
     Index word = begin / word_bits;
@@ -113,4 +112,11 @@ TRUESTEP_TARGET bool plain_decode_positions(const std::uint8_t* counts, const st
     }
     words[last] |= of_others;
     return true;
+}
+
+[[maybe_unused]] TRUESTEP_TARGET bool plain_decode_positions(const std::uint8_t* counts,
+                                                             const std::uint8_t* positions, Index begin,
+                                                             Index end, Index k, std::uint64_t* words) {
+    return counts_to(counts, (end - begin + position_block - 1) / position_block, k) &&
+           decode_each(counts, positions, begin, end, words);
 }

@@ -1,36 +1,11 @@
 // The passes over masks by words of 64 coordinates, for instruction sets without expand and
-// compress: a word without bits is plain vector code, and the bits of another are visited one by
-// one. Each such variant includes it once, within its anonymous namespace, after the function
-// between(); hence no include guard.
+// compress: a word without bits is plain vector code, and what another's bits need is the variant's.
+// Each such variant includes it once, within its anonymous namespace, after the functions between(),
+// expand_word() and extract_word(); hence no include guard.
 
 /// The word at `begin`, a multiple of 64.
 inline std::uint64_t word_at(const Mask& mask, Index begin) {
     return mask.words()[static_cast<std::size_t>(begin / word_bits)];
-}
-
-/// 64 values of a vector packed on `bits`, +0 where a bit is missing.
-TRUESTEP_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
-    if (bits == ~std::uint64_t{0}) {
-        std::memcpy(values, packed, word_bits * sizeof(float));
-        return;
-    }
-    std::memset(values, 0, word_bits * sizeof(float));
-    for (; bits != 0; bits &= bits - 1)
-        values[std::countr_zero(bits)] = *packed++;
-}
-
-/// Moves the values that have a bit to `packed` and leaves +0.
-TRUESTEP_TARGET inline void extract_word(std::uint64_t bits, float* values, float* packed) {
-    if (bits == ~std::uint64_t{0}) {
-        std::memcpy(packed, values, word_bits * sizeof(float));
-        std::memset(values, 0, word_bits * sizeof(float));
-        return;
-    }
-    for (; bits != 0; bits &= bits - 1) {
-        float& value = values[std::countr_zero(bits)];
-        *packed++ = value;
-        value = 0.0F;
-    }
 }
 
 /// Returns a word's scores above the bracket as bits, and adds those inside to the candidates.
@@ -67,7 +42,9 @@ TRUESTEP_TARGET inline void watch_word(Watch& watch, Index begin, const float* c
 TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
     const Scalars s = scalars;
     const float* m = pass.m + pass.last.offset_of_chunk(begin);
+    const float* const m_end = pass.m + pass.last.selected();
     float* payload = pass.payload + pass.current.offset_of_chunk(begin);
+    const float* const payload_end = pass.payload + pass.current.offset_of_chunk(end);
     std::span<Watch> watches = pass.watches;
     for (; begin + word_bits <= end; begin += word_bits) {
         const std::uint64_t last_bits = word_at(pass.last, begin);
@@ -87,7 +64,7 @@ TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end,
                 kept[i] = element::local(s, 0.0F, gradient[i], residual[i]);
         } else {
             float moments[word_bits];
-            expand_word(last_bits, m, moments);
+            expand_word(last_bits, m, m_end, moments);
             for (Index i = 0; i < word_bits; ++i)
                 kept[i] = element::local(s, moments[i], gradient[i], residual[i]);
             m += std::popcount(last_bits);
@@ -95,7 +72,7 @@ TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end,
         if (Watch* const watch = watch_at(watches, begin))
             watch_word(*watch, begin, kept);
         if (bits != 0) {
-            extract_word(bits, kept, payload);
+            extract_word(bits, kept, payload, payload_end);
             payload += std::popcount(bits);
         }
     }
@@ -109,10 +86,11 @@ TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end,
 }
 
 TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
+    const float* const payload_end = payload + current.offset_of_chunk(end);
     payload += current.offset_of_chunk(begin);
     for (; begin + word_bits <= end; begin += word_bits) {
         const std::uint64_t bits = word_at(current, begin);
-        extract_word(bits, e + begin, payload);
+        extract_word(bits, e + begin, payload, payload_end);
         payload += std::popcount(bits);
     }
     if (begin < end)
