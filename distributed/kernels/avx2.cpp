@@ -42,7 +42,8 @@ TRUESTEP_TARGET void between(const Score* scores, Score low, Score high, std::ui
 
 #include "packed.hpp"
 
-constexpr Index group_size = 8; ///< coordinates in a register
+constexpr Index group_size = 8;        ///< coordinates in a register
+constexpr std::uintptr_t ahead = 2048; ///< of the streams, in bytes; measured on Zen 3
 
 /// For each eight bits of a mask, what moves eight values between their places and a packed vector: a byte
 /// a lane, with its highest bit in the lanes of places without a value.
@@ -81,48 +82,131 @@ TRUESTEP_TARGET inline Index bits_before(std::uint64_t word, Index place) {
     return place == 0 ? 0 : std::popcount(word << static_cast<unsigned>(word_bits - place));
 }
 
-/// Whether whole registers may be read or written from the word's first value on: more than a word's are
-/// left.
-inline bool is_far(const float* packed, const float* end) {
-    return end - packed >= word_bits + group_size;
-}
-
-/// 64 values of a vector packed on `word` that ends at `end`, +0 where a bit is missing.
-TRUESTEP_TARGET inline void expand_word(std::uint64_t word, const float* packed, const float* end,
-                                        float* values) {
-    if (!is_far(packed, end)) {
-        std::memset(values, 0, word_bits * sizeof(float));
-        expand_each(word, packed, values);
-        return;
-    }
-    for (Index place = 0; place < word_bits; place += group_size) {
-        const __m256i moves = moves_of(to_places, word, place);
-        const __m256 here = _mm256_loadu_ps(packed + bits_before(word, place));
-        _mm256_storeu_ps(values + place,
-                         _mm256_andnot_ps(absent(moves), _mm256_permutevar8x32_ps(here, moves)));
-    }
-}
-
-/// Moves the values that have a bit to `packed`, which ends at `end`, and leaves +0. What is behind them in
-/// `packed` may be overwritten: it is for later coordinates.
-TRUESTEP_TARGET inline void extract_word(std::uint64_t word, float* values, float* packed,
-                                         const float* end) {
-    if (!is_far(packed, end)) {
-        extract_each(word, values, packed);
-        return;
-    }
-    for (Index place = 0; place < word_bits; place += group_size) {
-        const __m256i moves = moves_of(to_packed, word, place);
-        const __m256 here = _mm256_loadu_ps(values + place);
-        _mm256_storeu_ps(packed + bits_before(word, place), _mm256_permutevar8x32_ps(here, moves));
-        _mm256_storeu_ps(values + place, _mm256_and_ps(absent(moves), here));
-    }
-}
-
 // Over the blocks of packed.hpp.
 #include "bits.hpp"
 #include "meetings.hpp"
 #include "words.hpp"
+
+/// Whether whole registers may be read or written from a word's first packed value on.
+inline bool is_far(const float* packed, const float* end) {
+    return end - packed >= word_bits + group_size;
+}
+
+TRUESTEP_TARGET inline __m256i scores_of(__m256 values) {
+    return _mm256_and_si256(_mm256_castps_si256(values), _mm256_set1_epi32(greatest_score));
+}
+
+/// Whether one of the scores is above `limit`.
+TRUESTEP_TARGET inline bool exceed(__m256i scores, Score limit) {
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(scores, _mm256_set1_epi32(limit))) != 0;
+}
+
+/// `factor` times the values of eight places of a word, +0 where a bit is missing. Reads a whole register.
+TRUESTEP_TARGET inline __m256 scaled(__m256 factor, std::uint64_t word, Index place, const float* packed) {
+    const __m256i moves = moves_of(to_places, word, place);
+    const __m256 here = _mm256_loadu_ps(packed + bits_before(word, place));
+    return _mm256_andnot_ps(absent(moves), _mm256_mul_ps(factor, _mm256_permutevar8x32_ps(here, moves)));
+}
+
+template <bool watched, bool checks>
+TRUESTEP_TARGET inline void local_words_for(const Scalars& s, const LocalPass& pass, Index words,
+                                            LocalPlace& at) {
+    constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
+    // In registers, for what is stored may be anything.
+    const float* g = pass.g + at.begin;
+    const float* e = pass.e + at.begin;
+    float* kept = pass.kept + at.begin;
+    const std::uint64_t* const last = pass.last.words() + at.begin / word_bits;
+    const std::uint64_t* const current = pass.current.words() + at.begin / word_bits;
+    const float* m = at.m;
+    const float* const m_end = at.m_end;
+    float* payload = at.payload;
+    const float* const payload_end = at.payload_end;
+    const __m256 b1 = _mm256_set1_ps(s.b1);
+    const __m256 a1 = _mm256_set1_ps(s.a1);
+    Index word = 0;
+    for (; word < words && is_far(m, m_end) && is_far(payload, payload_end);
+         ++word, g += word_bits, e += word_bits, kept += word_bits) {
+        prefetch_word(g, ahead);
+        prefetch_word(e, ahead);
+        if constexpr (checks) {
+            __m256i worst = _mm256_setzero_si256();
+            for (Index place = 0; place < word_bits; place += group_size)
+                worst = _mm256_max_epi32(worst, scores_of(_mm256_loadu_ps(g + place)));
+            if (exceed(worst, greatest))
+                break;
+        }
+        float all[word_bits];
+        const std::uint64_t from = last[word];
+        const std::uint64_t to = current[word];
+        for (Index place = 0; place < word_bits; place += group_size) {
+            const __m256 from_m = scaled(b1, from, place, m);
+            const __m256 from_g = _mm256_mul_ps(a1, _mm256_loadu_ps(g + place));
+            const __m256 c = _mm256_add_ps(_mm256_add_ps(from_m, from_g), _mm256_loadu_ps(e + place));
+            if constexpr (watched)
+                _mm256_storeu_ps(all + place, c);
+            // What is behind the word's values is for later coordinates.
+            const __m256i moves = moves_of(to_packed, to, place);
+            _mm256_storeu_ps(payload + bits_before(to, place), _mm256_permutevar8x32_ps(c, moves));
+            _mm256_storeu_ps(kept + place, _mm256_and_ps(absent(moves), c));
+        }
+        if constexpr (watched)
+            watch_word(*at.watch, at.begin + word * word_bits, all);
+        m += std::popcount(from);
+        payload += std::popcount(to);
+    }
+    at.begin += word * word_bits;
+    at.m = m;
+    at.payload = payload;
+}
+
+TRUESTEP_TARGET void local_words(const Scalars& s, const LocalPass& pass, Index words, LocalPlace& at) {
+    if (at.watch != nullptr)
+        (pass.checks ? local_words_for<true, true> : local_words_for<true, false>)(s, pass, words, at);
+    else
+        (pass.checks ? local_words_for<false, true> : local_words_for<false, false>)(s, pass, words, at);
+}
+
+TRUESTEP_TARGET Index update_words(const Scalars& s, Index words, float* all_w,
+                                   const std::uint64_t* current, const float*& all_u, const float* u_end,
+                                   Score& worst) {
+    constexpr int few = 2; // bits that are visited one by one in less time
+    float* w = all_w;
+    const float* u = all_u;
+    const __m256 decay = _mm256_set1_ps(s.decay);
+    const __m256 learning_rate = _mm256_set1_ps(s.learning_rate);
+    __m256i greatest = _mm256_setzero_si256();
+    Index word = 0;
+    for (; word < words && is_far(u, u_end); ++word, w += word_bits) {
+        prefetch_word(w, ahead);
+        const std::uint64_t bits = current[word];
+        if (std::popcount(bits) > few) {
+            for (Index place = 0; place < word_bits; place += group_size) {
+                // Less +0 every value stays what it is.
+                const __m256 change = scaled(learning_rate, bits, place, u);
+                const __m256 result =
+                    _mm256_sub_ps(_mm256_mul_ps(_mm256_loadu_ps(w + place), decay), change);
+                _mm256_storeu_ps(w + place, result);
+                greatest = _mm256_max_epi32(greatest, scores_of(result));
+            }
+        } else {
+            for (Index place = 0; place < word_bits; place += group_size) {
+                const __m256 result = _mm256_mul_ps(_mm256_loadu_ps(w + place), decay);
+                _mm256_storeu_ps(w + place, result);
+                greatest = _mm256_max_epi32(greatest, scores_of(result));
+            }
+            const Score of_bits = update_word(s, bits, w, u);
+            worst = of_bits > worst ? of_bits : worst;
+        }
+        u += std::popcount(bits);
+    }
+    all_u = u;
+    alignas(32) Score each[group_size];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(each), greatest);
+    for (const Score score : each)
+        worst = score > worst ? score : worst;
+    return word;
+}
 
 /// For each position of a block the block's words with its bit alone; none for the 256th, which no block
 /// has.

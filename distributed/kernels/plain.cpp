@@ -25,31 +25,17 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 }
 
 #include "packed.hpp"
-
-/// 64 values of a vector packed on `bits`, +0 where a bit is missing.
-void expand_word(std::uint64_t bits, const float* packed, const float* /*end*/, float* values) {
-    if (bits == ~std::uint64_t{0}) {
-        std::memcpy(values, packed, word_bits * sizeof(float));
-        return;
-    }
-    std::memset(values, 0, word_bits * sizeof(float));
-    expand_each(bits, packed, values);
-}
-
-/// Moves the values that have a bit to `packed` and leaves +0.
-void extract_word(std::uint64_t bits, float* values, float* packed, const float* /*end*/) {
-    if (bits == ~std::uint64_t{0}) {
-        std::memcpy(packed, values, word_bits * sizeof(float));
-        std::memset(values, 0, word_bits * sizeof(float));
-        return;
-    }
-    extract_each(bits, values, packed);
-}
-
 // Over the blocks of packed.hpp.
 #include "bits.hpp"
 #include "meetings.hpp"
 #include "words.hpp"
+
+void local_words(const Scalars& /*s*/, const LocalPass& /*pass*/, Index /*words*/, LocalPlace& /*at*/) {}
+
+Index update_words(const Scalars& /*s*/, Index /*words*/, float* /*w*/, const std::uint64_t* /*current*/,
+                   const float*& /*u*/, const float* /*u_end*/, Score& /*worst*/) {
+    return 0;
+}
 
 } // namespace
 } // namespace plain

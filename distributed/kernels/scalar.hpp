@@ -30,21 +30,6 @@ inline void local_rest(const Scalars& scalars, Index count, const float* g, cons
     }
 }
 
-/// Writes the packed values to the places of `bits`.
-inline void expand_each(std::uint64_t bits, const float* packed, float* values) {
-    for (; bits != 0; bits &= bits - 1)
-        values[std::countr_zero(bits)] = *packed++;
-}
-
-/// Moves the values that have a bit to `packed` and leaves +0.
-inline void extract_each(std::uint64_t bits, float* values, float* packed) {
-    for (; bits != 0; bits &= bits - 1) {
-        float& value = values[std::countr_zero(bits)];
-        *packed++ = value;
-        value = 0.0F;
-    }
-}
-
 /// The watch that has the word at `begin`, or nothing; drops the watches before it.
 inline Watch* watch_at(std::span<Watch>& watches, Index begin) {
     while (!watches.empty() && watches.front().end <= begin)

@@ -1,11 +1,37 @@
 // The passes over masks by words of 64 coordinates, for instruction sets without expand and
-// compress: a word without bits is plain vector code, and what another's bits need is the variant's.
-// Each such variant includes it once, within its anonymous namespace, after the functions between(),
-// expand_word() and extract_word(); hence no include guard.
+// compress: a word without bits is plain vector code, and the bits of another are visited one by
+// one, unless the variant has a quicker way with several words, local_words() and update_words().
+// Each such variant includes it once, within its anonymous namespace, after the function between();
+// hence no include guard.
 
 /// The word at `begin`, a multiple of 64.
 inline std::uint64_t word_at(const Mask& mask, Index begin) {
     return mask.words()[static_cast<std::size_t>(begin / word_bits)];
+}
+
+/// 64 values of a vector packed on `bits`, +0 where a bit is missing.
+TRUESTEP_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
+    if (bits == ~std::uint64_t{0}) {
+        std::memcpy(values, packed, word_bits * sizeof(float));
+        return;
+    }
+    std::memset(values, 0, word_bits * sizeof(float));
+    for (; bits != 0; bits &= bits - 1)
+        values[std::countr_zero(bits)] = *packed++;
+}
+
+/// Moves the values that have a bit to `packed` and leaves +0.
+TRUESTEP_TARGET inline void extract_word(std::uint64_t bits, float* values, float* packed) {
+    if (bits == ~std::uint64_t{0}) {
+        std::memcpy(packed, values, word_bits * sizeof(float));
+        std::memset(values, 0, word_bits * sizeof(float));
+        return;
+    }
+    for (; bits != 0; bits &= bits - 1) {
+        float& value = values[std::countr_zero(bits)];
+        *packed++ = value;
+        value = 0.0F;
+    }
 }
 
 /// Returns a word's scores above the bracket as bits, and adds those inside to the candidates.
@@ -39,58 +65,83 @@ TRUESTEP_TARGET inline void watch_word(Watch& watch, Index begin, const float* c
     watch.above += std::popcount(above);
 }
 
+/// Where the local pass is: from one word to the next.
+struct LocalPlace {
+    Index begin;
+    const float* m; ///< the first value on `last` from `begin` on
+    const float* m_end;
+    float* payload; ///< the same on `current`; what follows in this range has room up to its end
+    const float* payload_end;
+    Watch* watch; ///< of the words from `begin` on, or nothing
+};
+
+/// The quicker way: as many of the next `words` words as the variant can, and none that is refused.
+TRUESTEP_TARGET void local_words(const Scalars& s, const LocalPass& pass, Index words, LocalPlace& at);
+
+/// One word. False if it checks and refuses a gradient.
+TRUESTEP_TARGET inline bool local_word(const Scalars& s, const LocalPass& pass, LocalPlace& at) {
+    const std::uint64_t last_bits = word_at(pass.last, at.begin);
+    const std::uint64_t bits = word_at(pass.current, at.begin);
+    const float* const gradient = pass.g + at.begin;
+    const float* const residual = pass.e + at.begin;
+    float* const kept = pass.kept + at.begin;
+    prefetch_word(gradient);
+    prefetch_word(residual);
+    if (pass.checks && first_unacceptable(pass.g, at.begin, at.begin + word_bits) < at.begin + word_bits)
+        return false;
+    if (last_bits == 0) {
+        for (Index i = 0; i < word_bits; ++i)
+            kept[i] = element::local(s, 0.0F, gradient[i], residual[i]);
+    } else {
+        float moments[word_bits];
+        expand_word(last_bits, at.m, moments);
+        for (Index i = 0; i < word_bits; ++i)
+            kept[i] = element::local(s, moments[i], gradient[i], residual[i]);
+        at.m += std::popcount(last_bits);
+    }
+    if (at.watch != nullptr)
+        watch_word(*at.watch, at.begin, kept);
+    if (bits != 0) {
+        extract_word(bits, kept, at.payload);
+        at.payload += std::popcount(bits);
+    }
+    at.begin += word_bits;
+    return true;
+}
+
 TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
     const Scalars s = scalars;
-    const float* m = pass.m + pass.last.offset_of_chunk(begin);
-    const float* const m_end = pass.m + pass.last.selected();
-    float* payload = pass.payload + pass.current.offset_of_chunk(begin);
-    const float* const payload_end = pass.payload + pass.current.offset_of_chunk(end);
     std::span<Watch> watches = pass.watches;
-    for (; begin + word_bits <= end; begin += word_bits) {
-        const std::uint64_t last_bits = word_at(pass.last, begin);
-        const std::uint64_t bits = word_at(pass.current, begin);
-        const float* const gradient = pass.g + begin;
-        const float* const residual = pass.e + begin;
-        float* const kept = pass.kept + begin;
-        prefetch_word(gradient);
-        prefetch_word(residual);
-        if (pass.checks) {
-            const Index refused = first_unacceptable(pass.g, begin, begin + word_bits);
-            if (refused < begin + word_bits)
-                return refused;
-        }
-        if (last_bits == 0) {
-            for (Index i = 0; i < word_bits; ++i)
-                kept[i] = element::local(s, 0.0F, gradient[i], residual[i]);
-        } else {
-            float moments[word_bits];
-            expand_word(last_bits, m, m_end, moments);
-            for (Index i = 0; i < word_bits; ++i)
-                kept[i] = element::local(s, moments[i], gradient[i], residual[i]);
-            m += std::popcount(last_bits);
-        }
-        if (Watch* const watch = watch_at(watches, begin))
-            watch_word(*watch, begin, kept);
-        if (bits != 0) {
-            extract_word(bits, kept, payload, payload_end);
-            payload += std::popcount(bits);
-        }
+    LocalPlace at{.begin = begin,
+                  .m = pass.m + pass.last.offset_of_chunk(begin),
+                  .m_end = pass.m + pass.last.selected(),
+                  .payload = pass.payload + pass.current.offset_of_chunk(begin),
+                  .payload_end = pass.payload + pass.current.offset_of_chunk(end),
+                  .watch = nullptr};
+    while (at.begin + word_bits <= end) {
+        at.watch = watch_at(watches, at.begin);
+        const Index until = at.watch != nullptr ? at.watch->end
+                            : watches.empty()   ? end
+                                                : watches.front().begin;
+        local_words(s, pass, (until - at.begin) / word_bits, at);
+        if (at.begin + word_bits <= until && !local_word(s, pass, at))
+            return first_unacceptable(pass.g, at.begin, at.begin + word_bits);
     }
-    if (begin < end) {
-        if (const Index refused = pass.checks ? first_unacceptable(pass.g, begin, end) : end; refused < end)
+    if (at.begin < end) {
+        if (const Index refused = pass.checks ? first_unacceptable(pass.g, at.begin, end) : end;
+            refused < end)
             return refused;
-        local_rest(scalars, end - begin, pass.g + begin, pass.e + begin, pass.kept + begin,
-                   word_at(pass.last, begin), m, word_at(pass.current, begin), payload);
+        local_rest(scalars, end - at.begin, pass.g + at.begin, pass.e + at.begin, pass.kept + at.begin,
+                   word_at(pass.last, at.begin), at.m, word_at(pass.current, at.begin), at.payload);
     }
     return end;
 }
 
 TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
-    const float* const payload_end = payload + current.offset_of_chunk(end);
     payload += current.offset_of_chunk(begin);
     for (; begin + word_bits <= end; begin += word_bits) {
         const std::uint64_t bits = word_at(current, begin);
-        extract_word(bits, e + begin, payload, payload_end);
+        extract_word(bits, e + begin, payload);
         payload += std::popcount(bits);
     }
     if (begin < end)
@@ -120,6 +171,11 @@ TRUESTEP_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, f
     return worst;
 }
 
+/// The quicker way, with decay: does as many words as the variant can, advances u, and raises `worst` to
+/// the greatest score.
+TRUESTEP_TARGET Index update_words(const Scalars& s, Index words, float* w, const std::uint64_t* current,
+                                   const float*& u, const float* u_end, Score& worst);
+
 TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                             const float* u) {
     const Scalars s = scalars;
@@ -133,21 +189,26 @@ TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, floa
         }
         return finite;
     }
-    for (; begin + word_bits <= end; begin += word_bits) {
+    const float* const u_end = u + current.selected() - current.offset_of_chunk(begin);
+    while (begin + word_bits <= end) {
+        Score worst = 0;
+        begin += word_bits * update_words(s, (end - begin) / word_bits, w + begin,
+                                          current.words() + begin / word_bits, u, u_end, worst);
+        finite = worst < infinity && finite;
+        if (begin + word_bits > end)
+            break;
         float* const parameters = w + begin;
         prefetch_word(parameters);
-        Score worst = 0;
+        worst = 0;
         for (Index i = 0; i < word_bits; ++i) {
             parameters[i] = parameters[i] * s.decay;
-            const Score score = std::bit_cast<Score>(parameters[i]) & greatest_score;
-            worst = score > worst ? score : worst;
+            worst = greater(worst, parameters[i]);
         }
         finite = worst < infinity && finite;
         const std::uint64_t bits = word_at(current, begin);
-        if (bits != 0) {
-            finite = update_word(s, bits, parameters, u) < infinity && finite;
-            u += std::popcount(bits);
-        }
+        finite = update_word(s, bits, parameters, u) < infinity && finite;
+        u += std::popcount(bits);
+        begin += word_bits;
     }
     if (begin < end)
         finite = update_rest(scalars, end - begin, w + begin, word_at(current, begin), u) && finite;
