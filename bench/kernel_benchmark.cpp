@@ -68,12 +68,16 @@ std::vector<Goal>& goals() {
 constexpr std::int64_t full = std::int64_t{1} << 26;
 constexpr std::int64_t small = std::int64_t{1} << 22; ///< the size that ci/track uses
 
-/// Prints a goal for one of the two densities that have goals, at the size that has them.
-void state_goal(const benchmark::State& state, const std::string& text, double at_hundredth,
-                double at_tenth, double measured) {
-    if (state.range(0) != full || (state.range(1) != 100 && state.range(1) != 10))
+/// States the goal of a row at one of the two densities that have goals: as a counter, which ci/track
+/// reads, and at the full size as a line at the end.
+void state_goal(benchmark::State& state, const std::string& text, double at_hundredth, double at_tenth,
+                double measured) {
+    if (state.range(1) != 100 && state.range(1) != 10)
         return;
     const bool hundredth = state.range(1) == 100;
+    state.counters["goal_share"] = 1.0 / (hundredth ? at_hundredth : at_tenth);
+    if (state.range(0) != full)
+        return;
     goals().push_back(
         {text + " at density " + (hundredth ? "0.01" : "0.1") + ", d = " + std::to_string(state.range(0)),
          hundredth ? at_hundredth : at_tenth, measured});
@@ -124,7 +128,7 @@ void local_row(benchmark::State& state) {
             rank.local_pass(rank.d);
             rank.local_pass(again);
         });
-    state_goal(state, "local_pass: bytes/s of the axpy", 1.0 / 0.97, 1.0 / 0.85, ratio);
+    state_goal(state, "local_pass: bytes/s of the axpy", 1.0 / 0.95, 1.0 / 0.90, ratio);
 }
 
 /// The local pass of a step, including its search for the coming mask. `missed`: the share of
@@ -150,7 +154,7 @@ void watching_row(benchmark::State& state) {
     }
     report_floor(state, seconds, 12.0 * static_cast<double>(rank.d));
     state.counters["missed"] = static_cast<double>(missed) / static_cast<double>(passes);
-    state_goal(state, "local_pass_watching: bytes/s of the axpy", 1.0 / 0.97, 1.0 / 0.90, seconds.ratio());
+    state_goal(state, "local_pass_watching: bytes/s of the axpy", 1.0 / 0.95, 1.0 / 0.88, seconds.ratio());
 }
 
 void update_row(benchmark::State& state) {
@@ -205,7 +209,7 @@ void whole_row(benchmark::State& state) {
             rank.select(threshold);
             rank.update();
         });
-    state_goal(state, "whole local work: time of axpy + scale + read of the shard", 1.08, 1.3, ratio);
+    state_goal(state, "whole local work: time of axpy + scale + read of the shard", 1.08, 1.20, ratio);
 }
 
 /// Folds an owner's share of the payload from eight ranks, compared with a copy of the same size.

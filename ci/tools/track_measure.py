@@ -13,7 +13,8 @@ import benchmark_out  # noqa: E402
 
 # Which rows of which program are tracked: small ones, so that all of it takes minutes.
 TRACKED = {
-    "bench_kernels": r"^(local_pass|local_pass_watching|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100",
+    "bench_kernels": r"^(((local_pass|local_pass_watching|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100)|"
+                     r"((local_pass|local_pass_watching|mask_decode|update)/d:4194304/.*density:10/))",
     "bench_step": r"^(sharded_step|whole_step|whole_step_using_up)/d:1048576/P:(1|2)/1/density:100",
     "bench_storage": r"^checkpoint_(write|read)/d:1048576/",
     "bench_verifier": r"^(verify_exact|verify_rel)/d:100000/|^cases/reference",
@@ -72,6 +73,7 @@ class Side:
         self.tenth = {}  # seconds of an iteration, of each row one a run: its quickest tenth, where the program says so
         self.mean = {}
         self.share = {}
+        self.goal = {}  # the least share that the program wants, where it states one
 
     def rows(self, program):
         """Names used for the comparison, each with the program's own."""
@@ -110,6 +112,8 @@ class Side:
                 if f"share_of_{of}" in row:
                     self.share.setdefault(name, (of, []))[1].append(row[f"share_of_{of}"])
                     break
+            if "goal_share" in row:
+                self.goal[name] = row["goal_share"]
 
 
 def seconds_of(name, *sides):
