@@ -21,16 +21,31 @@ namespace fs = std::filesystem;
 using storage::SafetensorsFile;
 using storage::TensorEntry;
 
+using Config = nlohmann::ordered_json;
+
+Config config_of_run(const SafetensorsFile& file) {
+    return Config::parse(without_rank(config_of(file)));
+}
+
+/// A rank that does not know what belongs to others leaves null in a list; their files fill it in.
+void fill_in(Config& one, Config& other) {
+    for (const auto& item : one.items()) {
+        Config& mine = item.value();
+        if (!mine.is_array() || !other.contains(item.key()) || other[item.key()].size() != mine.size())
+            continue;
+        Config& theirs = other[item.key()];
+        for (std::size_t i = 0; i < mine.size() && theirs.is_array(); ++i)
+            if (mine[i].is_null())
+                mine[i] = theirs[i];
+            else if (theirs[i].is_null())
+                theirs[i] = mine[i];
+    }
+}
+
 /// Two files belong to one run if they agree in everything but the rank.
-void check_alike(const SafetensorsFile& first, const SafetensorsFile& other) {
-    const auto read = [](const SafetensorsFile& file) {
-        auto object = parse_json(config_of(file), begin_of_config_errors(file));
-        object.erase("rank");
-        return object;
-    };
-    const nlohmann::json wanted = read(first);
-    const nlohmann::json found = read(other);
-    if (found == wanted)
+void check_alike(const SafetensorsFile& first, const Config& wanted, const SafetensorsFile& other,
+                 const Config& found) {
+    if (nlohmann::json(found) == nlohmann::json(wanted))
         return;
     std::string key;
     for (const auto* one : {&wanted, &found})
@@ -38,7 +53,7 @@ void check_alike(const SafetensorsFile& first, const SafetensorsFile& other) {
             if (key.empty() && (!wanted.contains(item.key()) || !found.contains(item.key()) ||
                                 wanted[item.key()] != found[item.key()]))
                 key = item.key();
-    const auto shown = [&](const nlohmann::json& object) {
+    const auto shown = [&](const Config& object) {
         return !object.contains(key)        ? "not there"
                : object[key].is_primitive() ? object[key].dump()
                                             : "another list";
@@ -87,8 +102,9 @@ Bundle::Bundle(const fs::path& path) : path_(path) {
     else
         files_.emplace_back(path);
     const SafetensorsFile& first = files_.front();
-    config_ = config_of(first);
-    if (const auto of = rank_in(config_, begin_of_config_errors(first))) {
+    if (config_.empty())
+        config_ = config_of(first);
+    if (const auto of = rank_in(config_of(first), begin_of_config_errors(first))) {
         if (static_cast<std::size_t>(of->workers) != files_.size())
             throw Error(path.string() + ": it is what rank " + std::to_string(of->rank) + " of " +
                         std::to_string(of->workers) +
@@ -110,6 +126,7 @@ void Bundle::open_ranks() {
         there[static_cast<std::size_t>(rank)] = fs::exists(file_of_rank(path_, rank));
     if (std::ranges::find(there, false) != there.end())
         throw Error(path_.string() + ": " + missing_ranks(there) + "; give every rank's file");
+    Config run;
     for (int rank = 0; rank < workers; ++rank) {
         if (rank > 0)
             files_.emplace_back(file_of_rank(path_, rank));
@@ -119,8 +136,13 @@ void Bundle::open_ranks() {
         if (!of || of->rank != rank)
             throw Error(what + ": rank is " + (of ? std::to_string(of->rank) : "not there") +
                         "; by its name the file is of rank " + std::to_string(rank));
-        check_alike(files_.front(), file);
+        Config of_rank = config_of_run(file);
+        if (rank == 0)
+            run = of_rank;
+        fill_in(run, of_rank);
+        check_alike(files_.front(), run, file, of_rank);
     }
+    config_ = run.dump();
 }
 
 void Bundle::gather() {

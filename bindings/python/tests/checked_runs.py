@@ -5,7 +5,7 @@
 WHAT: "SEED:COUNT" draws so many runs that are right: rules, settings, groups, schedules, micro-batches, clipping, a scaler. The rest are runs behind
 DistributedDataParallel with a bug of 2025 or 2026: "sgd" (Muon that is plain SGD), "micro" (Muon once a micro-batch), "ndim" (rules dealt by the
 dimensions of what a framework holds flat), "lost" (of a tensor that is used twice a contribution of rank 1 is lost), and "drift" (rank 1's parameters
-drift), "stale" (no zero_grad), "unclipped" (a claim of clipping, and none).
+drift), "stale" (no zero_grad), "unclipped" (a claim of clipping, and none). "uneven" is right: ranks have different numbers of micro-batches.
 """
 
 import contextlib
@@ -132,8 +132,11 @@ def train_wrong(rank: int, what: str) -> None:
             for optimizer in optimizers:
                 if what != "stale":
                     optimizer.zero_grad()
-            for _ in range(parts):
-                (ddp(torch.randn(6, 9)).square().mean() / parts).backward()
+            if what == "uneven":
+                parts = 1 + (rank + step) % 2 + rank
+            for part in range(parts):
+                with ddp.no_sync() if what == "uneven" and part + 1 < parts else contextlib.nullcontext():
+                    (ddp(torch.randn(6, 9)).square().mean() / parts).backward()
                 if what == "micro":
                     optimizers[0].micro_batch(parts)
             for optimizer in optimizers:
@@ -236,12 +239,12 @@ class Drawn:
             if schedule is not None:
                 schedule.step()
 
-    def run(self, rank: int, seed: int) -> None:
+    def run(self, rank: int, seed: int, **options: Any) -> None:
         torch.manual_seed(1000 * seed + rank)
         for number in range(self.before):
             self.step(-number)
         one = self.optimizers[0] if len(self.optimizers) == 1 else self.optimizers
-        with truestep.torch.checking(one, clip_norm=self.clip_norm, scaler=self.scaler):
+        with truestep.torch.checking(one, clip_norm=self.clip_norm, scaler=self.scaler, **options):
             for number in range(1, self.steps + 1):
                 self.step(number)
 
@@ -278,4 +281,5 @@ def main() -> None:
     sys.exit(status)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,6 @@
 """Checkpoints of one model, sharded differently. Each is what a rank does."""
 
 import contextlib
-import json
-from pathlib import Path
 
 import torch
 import torch.distributed.checkpoint as dcp
@@ -45,19 +43,3 @@ def resharded(rank: int, world: int, folder: str = "", name: str = "", dropped: 
     rows = whole.repeat(6 // whole.shape[0], 1) if dropped else whole  # each rank fills its shard from what it takes for the whole
     again = DTensor.from_local(rows.chunk(world, 1)[rank].contiguous(), mesh, [Shard(1)])
     dcp.save({"optimizer": {"exp_avg": again}}, checkpoint_id=f"{folder}/{name}")
-
-
-def safetensors(folder: Path, files: dict[str, dict[str, torch.Tensor]]) -> None:
-    """Files with an index, as they are published."""
-    folder.mkdir()
-    kinds = {torch.float32: "F32", torch.bfloat16: "BF16"}
-    for file, tensors in files.items():
-        head, data = {}, b""
-        for name, tensor in tensors.items():
-            values = tensor.contiguous().view(torch.uint8).numpy().tobytes()
-            head[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(values)]}
-            data += values
-        text = json.dumps(head).encode()
-        (folder / file).write_bytes(len(text).to_bytes(8, "little") + text + data)
-    places = {name: file for file, tensors in files.items() for name in tensors}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))

@@ -163,3 +163,27 @@ def zero(rank: int, world: int, folder: str = "", mistake: str = "", warm: int =
                 for parameter in optimizer.optim.param_groups[0]["params"]:
                     parameter.grad *= 2
             optimizer.step()
+
+
+def zero_refusals(rank: int, world: int, folder: str = "") -> None:
+    """Each is refused on every rank, whatever the rank itself has of the state and of gradients."""
+    for kind, name, warm, text in ((torch.optim.SGD, "momentum_buffer", True, "its number of steps is unknown without 'step'"),
+                                   (torch.optim.AdamW, "step", False, "is no tensor of its shape"),
+                                   (torch.optim.AdamW, "missing", False, "which AdamW keeps on no rank")):
+        model = model_of()
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), kind, lr=1e-2, **({"momentum": 0.9} if kind is torch.optim.SGD else {}))
+
+        def step(model: torch.nn.Module = model, optimizer: torch.optim.Optimizer = optimizer) -> None:
+            optimizer.zero_grad()
+            if rank == 0:  # the others have no gradient, and no state of what they own
+                backward(model, rank, 0)
+            optimizer.step()
+        if warm:
+            step()
+        truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters(), world, algorithm="adams"), state={name: "first_moment"},
+                                path=f"{folder}/run.rank{{rank}}.safetensors")
+        try:
+            step()
+            raise AssertionError(text)
+        except truestep.Error as error:
+            assert text in str(error), error

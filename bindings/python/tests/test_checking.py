@@ -33,6 +33,12 @@ def three_lines(optimizer: Any, steps: int = 3, **options: Any) -> Any:
     return checked
 
 
+def setUpModule() -> None:
+    kept = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(kept.cleanup)
+    tempfile.tempdir = kept.name  # where the traces of runs stay that have not passed
+
+
 class OneProcess(unittest.TestCase):
     def setUp(self) -> None:
         self.model = make_model()
@@ -155,6 +161,10 @@ class Ranks(unittest.TestCase):
             with self.subTest(size), tempfile.TemporaryDirectory() as folder:
                 for status, text in run(RUNS, size, folder, f"{100 * size}:{DRAWN[size]}"):
                     self.assertEqual((status, text), (0, ""))
+
+    def test_each_rank_is_judged_by_its_own_number_of_micro_batches(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(run(RUNS, 3, folder, "uneven"), [(0, "")] * 3)
 
     def test_bugs_are_named(self) -> None:
         for bug, text in {"sgd": r"step 1, phase momentum, .*every value agrees with plain SGD in group 0",

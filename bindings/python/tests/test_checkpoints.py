@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -17,16 +18,29 @@ import torch  # noqa: E402
 import truestep  # noqa: E402
 from truestep import checkpoints  # noqa: E402
 
-if not hasattr(os, "fork"):
-    needs.skip("no fork")
-try:
+SHARDS = hasattr(os, "fork") and needs.fsdp2()
+if SHARDS:
     import torch._dynamo  # noqa: F401
-    from checkpoint_runs import resharded, safetensors, saved
-except ImportError as error:
-    needs.skip(f"PyTorch {torch.__version__} has no FSDP2 and its checkpoints ({error}); ci/torch makes an environment that will do")
-import watched_ranks  # noqa: E402
+    import watched_ranks
+    from checkpoint_runs import resharded, saved
 
-watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
+    watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
+
+
+def safetensors(folder: Path, files: dict[str, dict[str, torch.Tensor]]) -> None:
+    """Files with an index, as they are published."""
+    folder.mkdir()
+    kinds = {torch.float32: "F32", torch.bfloat16: "BF16"}
+    for file, tensors in files.items():
+        head, data = {}, b""
+        for name, tensor in tensors.items():
+            values = tensor.contiguous().view(torch.uint8).numpy().tobytes()
+            head[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+        text = json.dumps(head).encode()
+        (folder / file).write_bytes(len(text).to_bytes(8, "little") + text + data)
+    places = {name: file for file, tensors in files.items() for name in tensors}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
 
 
 class Checkpoints(unittest.TestCase):
@@ -35,12 +49,15 @@ class Checkpoints(unittest.TestCase):
         self.addCleanup(kept.cleanup)
         self.folder = kept.name
 
+    def differences(self, a: str, b: str) -> list[str]:
+        return checkpoints.differences(f"{self.folder}/{a}", f"{self.folder}/{b}")
+
+
+@unittest.skipUnless(SHARDS, f"PyTorch {torch.__version__} has no FSDP2 and its checkpoints, or there is no fork")
+class Sharded(Checkpoints):
     def run_ranks(self, body: Any, world: int, **options: Any) -> None:
         statuses = watched_ranks.run(functools.partial(body, folder=self.folder, **options), world, self.folder, watched=False)
         self.assertEqual(statuses, [0] * world, "".join(path.read_text() for path in Path(self.folder).glob("error*")))
-
-    def differences(self, a: str, b: str) -> list[str]:
-        return checkpoints.differences(f"{self.folder}/{a}", f"{self.folder}/{b}")
 
     def test_a_check_begins_from_a_checkpoint_of_other_ranks(self) -> None:
         self.run_ranks(saved, 2, name="two")
@@ -61,6 +78,8 @@ class Checkpoints(unittest.TestCase):
         (line,) = self.differences("right2", "wrong")
         self.assertRegex(line, r"^optimizer.exp_avg: 18 of 36 values differ, first at \[0, 3\]: ")
 
+
+class Files(Checkpoints):
     def test_safetensors_with_an_index(self) -> None:
         torch.manual_seed(1)
         values = {"a": torch.randn(5, 3), "b": torch.randn(4).bfloat16()}

@@ -22,7 +22,7 @@ import sharded_runs  # noqa: E402
 import watched_ranks  # noqa: E402
 
 watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
-from sharded_runs import fully_shard, placements, prints, refusals, sharded, zero  # noqa: E402
+from sharded_runs import fully_shard, placements, prints, refusals, sharded, zero, zero_refusals  # noqa: E402
 
 
 class Spread(unittest.TestCase):
@@ -113,6 +113,9 @@ class Redundant(Spread):
             if world > 1:
                 self.told([f"run.rank{rank}.prints" for rank in range(world)], 0)
         self.holds(zero, 3, warm=2)
+
+    def test_what_cannot_be_recorded_is_told_on_all_ranks(self) -> None:
+        self.run_ranks(zero_refusals, 2)
 
     def test_what_reaches_no_other_rank_is_found(self) -> None:
         self.run_ranks(zero, 3, mistake="alone")

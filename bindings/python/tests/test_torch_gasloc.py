@@ -85,6 +85,31 @@ class AsPyTorchExpects(unittest.TestCase):
         self.train(range(4, 8))
         self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
 
+    def test_a_state_that_is_loaded_in_a_round_begins_one(self) -> None:
+        """The inner step that was taken before it counts no more."""
+        self.train(range(2))
+        saved = self.optimizer.state_dict()
+        self.train(range(2, 4))
+        right = flat(self.model.parameters())
+        self.train(range(4, 5))
+        self.optimizer.load_state_dict(saved)
+        self.train(range(2, 3))
+        self.assertEqual(self.optimizer.native.rounds, 1)
+        self.train(range(3, 4))
+        self.assertEqual(self.optimizer.native.rounds, 2)
+        self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
+
+    def test_a_gradient_that_is_none_is_zeros_and_not_the_last_one(self) -> None:
+        ends = []
+        for zeros in (False, True):
+            self.setUp()
+            self.train(range(1))
+            backward(self.model, 1)
+            self.model[3].weight.grad = torch.zeros_like(self.model[3].weight) if zeros else None
+            self.optimizer.step()
+            ends.append(flat(self.model.parameters()).numpy().tobytes())
+        self.assertEqual(*ends)
+
     def test_a_state_that_is_not_its_own_is_refused_and_changes_nothing(self) -> None:
         self.train(range(2))
         saved = self.optimizer.state_dict()
@@ -215,6 +240,32 @@ class Recording(unittest.TestCase):
         late._optimizer.load_state_dict(optimizer.state_dict())
         with self.assertRaisesRegex(truestep.Error, "here or before a state was loaded"):
             late._optimizer.step()
+
+    def test_a_step_that_raises_is_not_recorded(self) -> None:
+        model = make_model()
+        groups = [{"params": list(model[:2].parameters())}, {"params": list(model[3].parameters())}]
+        optimizer = truestep.torch.GASLoC(groups, lr=0.03, inner_steps=2)
+        recorder = truestep.torch.RoundRecorder(optimizer)
+        for step in range(4):
+            backward(model, step)
+            if step == 1:
+                optimizer.param_groups[1]["lr"] = 0.02
+                with self.assertRaisesRegex(truestep.Error, "learning rates"):
+                    optimizer.step()
+                optimizer.param_groups[1]["lr"] = 0.03
+            optimizer.step()
+        with tempfile.TemporaryDirectory() as folder:
+            recorder.write(f"{folder}/run.safetensors")
+            self.assertTrue(truestep.verify(f"{folder}/run.safetensors").passed)
+
+    def test_no_hook_stays_after_an_exception(self) -> None:
+        model = make_model()
+        optimizer = truestep.torch.GASLoC(model.named_parameters(), inner_steps=2)
+        with self.assertRaises(ZeroDivisionError), truestep.torch.checking(optimizer):
+            backward(model, 0)
+            optimizer.step()
+            1 / 0
+        self.assertFalse(optimizer._before_round or optimizer._after_round or getattr(optimizer, "_optimizer_step_pre_hooks", None))
 
     def test_what_cannot_be_recorded_is_told(self) -> None:
         model = make_model()

@@ -113,6 +113,24 @@ class UsedUp(unittest.TestCase):
             ends.append(flat(model.parameters()).numpy().tobytes())
         self.assertEqual(*ends)
 
+    def test_a_gradient_that_is_none_is_zeros_and_not_the_last_one(self) -> None:
+        for settings in ({}, {"using_up_gradients": True}, {"overlap": True}):
+            ends = []
+            for zeros in (False, True):
+                model = make_model()
+                optimizer = truestep.torch.Scape(model.named_parameters(), lr=0.03, density=0.5, **settings)
+                for step in range(4):
+                    optimizer.zero_grad()
+                    torch.manual_seed(step)
+                    used = model if step % 2 == 0 else model[:3]  # else the last layer takes no part
+                    used(torch.randn(4, 7)).square().mean().backward()
+                    for p in model[3].parameters() if step % 2 else ():
+                        p.grad = torch.zeros_like(p) if zeros else None
+                    optimizer.step()
+                ends.append(flat(model.parameters()).numpy().tobytes())
+            with self.subTest(settings):
+                self.assertEqual(*ends)
+
     def test_not_with_overlap(self) -> None:
         with self.assertRaisesRegex(truestep.Error, "overlap and using_up_gradients are both True"):
             truestep.torch.Scape(make_model().parameters(), overlap=True, using_up_gradients=True)

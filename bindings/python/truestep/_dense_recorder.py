@@ -50,11 +50,12 @@ class Recorder:
         """Writes the trace."""
         if not self._steps:
             raise Error("Recorder: no step has been recorded; a trace has at least one")
-        most = max(self._parts.values())
+        most = [max((parts for (_, rank), parts in self._parts.items() if rank == one), default=None) for one in range(self._problem.workers)]
         self._keep("zeros", np.zeros(self._problem.size))
         nothing = self._places.pop("zeros")  # of a step with fewer micro-batches than another
-        padding = {f"step/{step:04}/gradient.{part}/rank{rank}": nothing for (step, rank), parts in self._parts.items() for part in range(parts + 1, most + 1)}
-        config = self._problem.config | {"micro_batches": [most] * self._problem.workers} | {"steps": self._steps} | ({"begin": self._begin} if self._begin else {}) | (
+        padding = {f"step/{step:04}/gradient.{part}/rank{rank}": nothing for (step, rank), parts in self._parts.items()
+                   for part in range(parts + 1, (most[rank] or 0) + 1)}
+        config = self._problem.config | {"micro_batches": most} | {"steps": self._steps} | ({"begin": self._begin} if self._begin else {}) | (
             {} if self._rank is None else {"rank": self._rank})
         whole = np.frombuffer(self._kept.getbuffer(), np.float32) if isinstance(self._kept, io.BytesIO) else np.memmap(self._kept, np.float32, "r")
         _safetensors.write(path, {"format": "scape-trace", "version": "1", "source": self._source, "config": json.dumps(config)},

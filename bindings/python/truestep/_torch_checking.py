@@ -13,7 +13,6 @@ import torch.distributed as dist
 from . import testing
 from ._errors import Error
 from ._torch_claim import claim as claim_of
-from ._torch_recorder import Recorder
 from ._verify import verify
 
 
@@ -63,21 +62,18 @@ def checking(optimizer: Any, level: str = "rel", *, claim: Any = None, clip_norm
     run = Checked(place, rank, size)
 
     def begin() -> None:
-        nonlocal recorder
         if not place.is_dir():
             raise Error(f"checking: it sees no folder {place}; give folder=, one that all ranks see")
         for old in (place / "run.safetensors", place / f"run.rank{rank}.safetensors"):
             old.unlink(missing_ok=True)  # a verdict on an earlier run would be none on this one
-        recorder = run.record(optimizer, claim if claim is not None else claim_of(optimizer, clip_norm=clip_norm, scaler=scaler), **options)
-    recorder: Any = None
+        run.record(optimizer, claim if claim is not None else claim_of(optimizer, clip_norm=clip_norm, scaler=scaler), **options)
     try:
-        on_all(begin)
         try:
+            on_all(begin)
             yield run
         except BaseException:
-            if isinstance(recorder, Recorder):
-                with contextlib.suppress(Error):  # what has ended the loop is what is to be told
-                    recorder.close()
+            with contextlib.suppress(Error):  # what has ended the loop is what is to be told
+                run.stop()
             raise
         on_all(run.close)
         run.result = on_all(lambda: verify(run.path, level) if rank == 0 else None)

@@ -47,7 +47,8 @@ class RoundRecorder:
         self._start: Floats | None = None  # what the first step begins with
         self._rounds: list[_Round] = []
         self._now = _Round()
-        self._removals = [around_steps(optimizer, self._before_step, lambda *_: None), optimizer.register_round_hooks(self._before_round, self._after_round)]
+        self._given: tuple[float, Floats] | None = None  # to a step, which takes it or raises
+        self._removals = [around_steps(optimizer, self._before_step, lambda *_: self._take()), optimizer.register_round_hooks(self._before_round, self._after_round)]
 
     @staticmethod
     def _check_is_new(optimizer: GASLoC) -> None:
@@ -61,11 +62,15 @@ class RoundRecorder:
             self._check_is_new(self._optimizer)
             self._start = self._seen()
 
+    def stop(self) -> None:
+        """Ends the recording of this rank, as an exception does that leaves nothing to write."""
+        while self._removals:
+            self._removals.pop()()
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the recording, on rank 0, and ends it. Call it on all ranks, after as many rounds on
         each."""
-        for remove in self._removals:
-            remove()
+        self.stop()
         group, everyone = self._optimizer.process_group, [self._rounds]
         if group is not None:
             everyone = [[] for _ in range(dist.get_world_size(group))]
@@ -79,11 +84,18 @@ class RoundRecorder:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("RoundRecorder: step(closure) makes the gradients inside, where the recorder cannot see them; call backward() before step()")
         self._begin()
-        self._now.gradients.append(flat_model.one_vector([p.grad for p in self._parameters], self._parameters))
-        self._now.learning_rates.append(float(optimizer.param_groups[0]["lr"]))
+        self._given = float(optimizer.param_groups[0]["lr"]), flat_model.one_vector([p.grad for p in self._parameters], self._parameters)
+
+    def _take(self) -> None:
+        """Records what the step has been given, once, before the round that it may end."""
+        if self._given is not None:
+            self._now.learning_rates.append(self._given[0])
+            self._now.gradients.append(self._given[1])
+        self._given = None
 
     def _before_round(self, optimizer: GASLoC) -> None:
         self._begin()
+        self._take()
         self._now.results["inner"] = optimizer.native.parameters
 
     def _after_round(self, optimizer: GASLoC) -> None:

@@ -99,10 +99,10 @@ class Recorder:
         self._adds: _torch_sharded.OwnGradients | None = None
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
+        self._unwatch = self._claim.watch() if self._claim else lambda: None
         self._part_hooks.append(self._part)
         hooks = until_failure(self._fail, self._before, self._after) if self._warns else [self._before, self._after]
         self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
-        self._unwatch = self._claim.watch() if self._claim else lambda: None
 
     def _check_order(self, problem: Any) -> None:
         """Checks the order: param groups may order parameters differently from the model. A single vector
@@ -165,8 +165,9 @@ class Recorder:
             return self._claim.steps_taken(self._optimizer)
         states = [state for state in map(_torch_sharded.inner(self._optimizer).state.get, self._parameters) if state]
         steps = _torch_sharded.steps_on_ranks(self._optimizer, [int(state["step"]) for state in states if "step" in state])
-        if not steps and any(isinstance(state.get(key), torch.Tensor) and _torch_sharded.of_this_rank(state[key]).any()
-                             for state in states for key in self._state):
+        here = any(isinstance(state.get(key), torch.Tensor) and bool(_torch_sharded.of_this_rank(state[key]).any())
+                   for state in states for key in self._state)
+        if not steps and _torch_sharded.on_any_rank(self._optimizer, self._parameters, here):
             raise Error("Recorder: the optimizer has a state already, and its number of steps is unknown without 'step'; begin to record "
                         "before its first step, or keep 'step' in its state")
         return max(steps, default=0)

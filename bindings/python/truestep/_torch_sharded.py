@@ -141,23 +141,42 @@ def spreads_state(optimizer: Any) -> bool:
     return any(kind.__name__ == "ZeroRedundancyOptimizer" for kind in type(optimizer).__mro__)
 
 
+def _greatest(numbers: list[int], groups: Sequence[Any], device: Any) -> list[int]:
+    """Of each number the greatest that a rank of these groups has. What ranks decide by it they decide alike, and none waits for another."""
+    most = torch.tensor(numbers, dtype=torch.int64, device=device)
+    for group in groups:
+        dist.all_reduce(most, op=dist.ReduceOp.MAX, group=group)
+    return most.tolist()
+
+
+def _fits(kept: Any, parameter: torch.Tensor) -> bool:
+    try:
+        _values.check_exact(kept, "")
+    except Error:
+        return False
+    return bool(kept.shape == parameter.shape)
+
+
 def state_on_ranks(optimizer: Any, parameters: list[torch.Tensor], name: str, who: str) -> Iterator[torch.Tensor | None]:
     """Each parameter's state from the rank that has it, one after the other, on all ranks together."""
-    group, states = optimizer.process_group, optimizer.optim.state
-    device = parameters[0].device
-    mine = [dist.get_rank(group) if name in states.get(p, {}) else -1 for p in parameters]
-    owners = torch.tensor(mine, dtype=torch.int64, device=device)
-    dist.all_reduce(owners, op=dist.ReduceOp.MAX, group=group)
-    if bool((owners < 0).all()) and any(p.grad is not None for p in parameters):
-        raise Error(f"{who}: state names {name!r}, which {type(optimizer.optim).__name__} keeps on no rank; there are "
+    group, states, kind = optimizer.process_group, optimizer.optim.state, type(optimizer.optim).__name__
+    device, rank = parameters[0].device, dist.get_rank(group)
+    mine = [rank if name in states.get(p, {}) else -1 for p in parameters]
+    misfits = [i for i, p in enumerate(parameters) if mine[i] == rank and not _fits(states[p][name], p)]
+    *owners, misfit, given = _greatest([*mine, misfits[0] if misfits else -1, int(any(p.grad is not None for p in parameters))], [group], device)
+    if misfit >= 0:
+        raise Error(f"{who}: state names {name!r}, and what {kind} keeps by that name of parameter {misfit} is no tensor of its shape "
+                    f"{list(parameters[misfit].shape)} whose values fp32 holds; name one that is")
+    if given and max(owners) < 0:
+        raise Error(f"{who}: state names {name!r}, which {kind} keeps on no rank; there are "
                     f"{', '.join(sorted({key for state in states.values() for key in state})) or 'none'}")
-    for parameter, owner, here in zip(parameters, owners.tolist(), mine):
+    for parameter, owner in zip(parameters, owners):
         if owner < 0:
             yield None
             continue
         values = torch.empty(parameter.shape, dtype=torch.float32, device=device)
-        if here == owner:
-            values.copy_(_values.as_fp32(states[parameter][name], f"{who}: {name}"))
+        if rank == owner:
+            values.copy_(states[parameter][name])
         dist.broadcast(values, dist.get_global_rank(group, owner), group=group)
         yield values
 
@@ -171,9 +190,16 @@ def steps_on_ranks(optimizer: Any, steps: list[int]) -> list[int]:
     """The numbers of steps that parameters have; where a rank has a part of them, the greatest that any rank counted."""
     if not spreads_state(optimizer):
         return steps
-    most = torch.tensor(max(steps, default=0), dtype=torch.int64, device=optimizer.param_groups[0]["params"][0].device)
-    dist.all_reduce(most, op=dist.ReduceOp.MAX, group=optimizer.process_group)
-    return [int(most)]
+    (most,) = _greatest([max(steps, default=-1)], [optimizer.process_group], optimizer.param_groups[0]["params"][0].device)
+    return [most] if most >= 0 else []  # of none a rank has counted
+
+
+def on_any_rank(optimizer: Any, parameters: Sequence[Any], here: bool) -> bool:
+    """Whether it is so on any rank that has a part of the parameters or their state."""
+    groups = [optimizer.process_group] if spreads_state(optimizer) else []
+    for mesh in dict.fromkeys(p.device_mesh for p in parameters if is_sharded(p)):
+        groups += [mesh.get_group(dimension) for dimension in range(mesh.ndim)]
+    return bool(_greatest([int(here)], groups, parameters[0].device)[0])
 
 
 def check_recordable(optimizer: Any, parameters: Sequence[Any], workers: int, state: Mapping[str, str], warns: bool) -> None:
