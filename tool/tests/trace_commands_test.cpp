@@ -387,6 +387,15 @@ TEST_F(ToolTest, DiffOfTheSameIsStatus0AndOfOthersStatus1) {
 TEST_F(ToolTest, DiffOfBadInputIsOneLineAndStatus2) {
     record_good();
     expect_bad_input(run_tool({"diff", trace_, file("absent")}), "absent");
+    const std::string checkpoint = file("model.safetensors");
+    storage::SafetensorsWriter writer(checkpoint, {{"format", "pt"}});
+    writer.finish();
+    for (const std::string& other : {checkpoint, file(""), checkpoint + ".index.json"})
+        expect_bad_input(run_tool({"diff", trace_, other}),
+                         other +
+                             ": a checkpoint, not a trace; two checkpoints, however they are sharded, "
+                             "compares: python -m truestep.checkpoints " +
+                             trace_ + " " + other);
     expect_bad_input(run_tool({"diff", trace_, trace_, trace_}), "see 'truestep diff --help'");
 }
 

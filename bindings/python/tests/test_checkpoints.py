@@ -94,14 +94,32 @@ class Files(Checkpoints):
         self.assertEqual(said.returncode, 1, said.stderr)
         self.assertRegex(said.stdout, r"^b: it is only in .*/one\na: 1 of 15 values differ, first at \[2, 1\]: ")
 
+    def test_truestep_diff_hands_checkpoints_over(self) -> None:
+        for name, last in ("one", 3.0), ("two", 4.0):
+            safetensors(Path(self.folder, name), {"model.safetensors": {"a": torch.tensor([[1.0, 2.0, last]])}})
+        one, two = f"{self.folder}/one", f"{self.folder}/two/model.safetensors"
+        for a, b, status, text in ((one, two, 1, "a: 1 of 3 values differ, first at [0, 2]: 3.0 and 4.0\n"), (one, one, 0, "the same in every bit\n"),
+                                   (one, f"{self.folder}/none", 2, f"truestep.checkpoints: {self.folder}/none: there is no checkpoint")):
+            said = subprocess.run([sys.executable, "-m", "truestep", "diff", a, b], capture_output=True, text=True)
+            self.assertEqual((said.returncode, (said.stdout + said.stderr).startswith(text)), (status, True), said)
+        tool = os.environ.get("TRUESTEP_TOOL", "")
+        if tool:
+            said = subprocess.run([tool, "diff", one, two], capture_output=True, text=True)
+            self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1))
+            self.assertIn(f"python -m truestep.checkpoints {one} {two}", said.stderr)
+
     def test_what_is_no_checkpoint_is_told(self) -> None:
         safetensors(Path(self.folder, "one"), {"model.safetensors": {"a": torch.zeros(3)}})
         safetensors(Path(self.folder, "two"), {"model.safetensors": {"b": torch.zeros(3)}})
         file = Path(self.folder, "one/model.safetensors")
         Path(self.folder, "short.safetensors").write_bytes(file.read_bytes()[:-4])
         Path(self.folder, "text").write_text("no tensors")
+        Path(self.folder, "short").write_bytes(file.read_bytes().replace(b"[3]", b"[4]"))
+        Path(self.folder, "folder").mkdir()
+        Path(self.folder, "folder/.metadata").write_text("no pickle")
         Path(self.folder, "two/model.safetensors.index.json").write_text('{"weight_map": {"c": "model.safetensors"}}')
-        for a, b, text in (("one", "none", "there is no checkpoint"), ("one", "text", "is no safetensors file"), ("one", "two", "places c in model.safetensors, which"),
+        for a, b, text in (("one", "none", "there is no checkpoint"), ("one", "text", "is no safetensors file"), ("one", "short", "a of shape .4. is in bytes 0 to 12"),
+                           ("folder", "one", "cannot (be )?read (by|a folder of) torch.distributed.checkpoint"), ("one", "two", "places c in model.safetensors, which"),
                            ("one", "two/model.safetensors", "has no tensor of the same name"), ("one", "short.safetensors", "goes beyond the end")):
             with self.assertRaisesRegex(truestep.Error, text):
                 self.differences(a, b)

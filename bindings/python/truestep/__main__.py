@@ -1,5 +1,5 @@
-"""The command `truestep` of the Python package, also `python -m truestep`: verify, join and collectives, as the tool has them, over libtruestep.
-A wheel has the tool itself inside (ci/wheel), and then this is the tool.
+"""The command `truestep` of the Python package, also `python -m truestep`: verify, join and collectives, as the tool has them, over libtruestep,
+and diff of two checkpoints. A wheel has the tool itself inside (ci/wheel), and then this is the tool.
 
 Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input or usage.
 """
@@ -74,10 +74,31 @@ def _collectives(options: argparse.Namespace) -> int:
     return 0 if found["holds"] else 1
 
 
+def _is_checkpoint(path: str) -> bool:
+    """A folder, an index, or safetensors that no recorder has written: what the tool's diff does not read."""
+    if os.path.isdir(path) or path.endswith(".index.json"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            head = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), os.path.getsize(path))))
+        return not head.get("__metadata__", {}).get("format", "").startswith("scape-")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _diff(options: argparse.Namespace) -> int:
+    try:
+        from . import checkpoints
+    except ImportError as error:
+        raise Error(f"diff: checkpoints are read by PyTorch ({error}); install it") from None
+    return checkpoints.main([options.a, options.b])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     tool = pathlib.Path(__file__).with_name("bin") / "truestep"
-    if tool.exists():
-        os.execv(tool, ["truestep", *(sys.argv[1:] if arguments is None else arguments)])
+    if tool.exists() and not (arguments[:1] == ["diff"] and any(map(_is_checkpoint, arguments[1:]))):
+        os.execv(tool, ["truestep", *arguments])
     parser = argparse.ArgumentParser("truestep", description="Check recorded runs against the reference.", epilog=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"truestep {version()}")
@@ -96,6 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("files", nargs="+", metavar="FILE", help="a run's files, one a rank")
     command.add_argument("--json", metavar="FILE", help="also write the result to this file")
     command.set_defaults(run=_collectives)
+    command = commands.add_parser("diff", help="where do two checkpoints differ, in any bit, however each is sharded? (Of traces the tool says that)")
+    command.add_argument("a", metavar="A", help="a folder of torch.distributed.checkpoint, safetensors with an index, or one file")
+    command.add_argument("b", metavar="B", help="the one that is compared with it")
+    command.set_defaults(run=_diff)
     options = parser.parse_args(arguments)
     try:
         status: int = options.run(options)

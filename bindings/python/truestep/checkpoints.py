@@ -2,9 +2,10 @@
 one safetensors file. One tensor of each is in memory at a time."""
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import torch
 
 from ._errors import Error
 
-_TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64, "I32": torch.int32,
+_TYPES = {name: getattr(torch, kind) for name, kind in (("F8_E4M3", "float8_e4m3fn"), ("F8_E5M2", "float8_e5m2"), ("U16", "uint16"), ("U32", "uint32"),
+                                                       ("U64", "uint64")) if hasattr(torch, kind)}  # that PyTorch 1.13 lacks
+_TYPES |= {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64, "I32": torch.int32,
           "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
 _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 Tensors = Mapping[str, Callable[[], torch.Tensor]]
@@ -26,6 +29,9 @@ def _safetensors(path: Path) -> dict[str, Callable[[], torch.Tensor]]:
                 raise ValueError("the header is longer than the file")
             entries = {name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"}
             places = {name: (_TYPES[entry["dtype"]], list(entry["shape"]), [int(at) for at in entry["data_offsets"]]) for name, entry in entries.items()}
+            for name, (kind, shape, (begin, end)) in places.items():
+                if min([0, begin, *shape]) < 0 or end - begin != math.prod(shape) * torch.empty(0, dtype=kind).element_size():
+                    raise ValueError(f"{name} of shape {shape} is in bytes {begin} to {end}, another number")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"{path}: it is no safetensors file ({error})") from None
 
@@ -53,11 +59,22 @@ def _indexed(index: Path) -> dict[str, Callable[[], torch.Tensor]]:
 
 
 def _distributed(folder: Path) -> dict[str, Callable[[], torch.Tensor]]:
-    from torch.distributed.checkpoint.filesystem import FileSystemReader
-    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
-    from torch.distributed.checkpoint.state_dict_loader import load
+    try:
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+        from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+        from torch.distributed.checkpoint.state_dict_loader import load
+    except ImportError:
+        raise Error(f"{folder}: PyTorch {torch.__version__} cannot read a folder of torch.distributed.checkpoint; take 2.3 or newer") from None
 
-    every = FileSystemReader(folder).read_metadata().state_dict_metadata
+    def whole(action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001: that of torch.distributed.checkpoint is no Exception
+            raise Error(f"{folder}: it cannot be read by torch.distributed.checkpoint ({' '.join(f'{error}'.split())})") from None
+
+    every = whole(lambda: FileSystemReader(folder).read_metadata().state_dict_metadata)
     entries = {name: entry for name, entry in every.items() if isinstance(entry, TensorStorageMetadata)}
     others = sorted(set(every) - set(entries))
     if others:
@@ -65,7 +82,7 @@ def _distributed(folder: Path) -> dict[str, Callable[[], torch.Tensor]]:
 
     def read(name: str) -> torch.Tensor:
         state: dict[str, Any] = {name: torch.empty(entries[name].size, dtype=entries[name].properties.dtype)}
-        load(state, storage_reader=FileSystemReader(folder), no_dist=True)
+        whole(lambda: load(state, storage_reader=FileSystemReader(folder), no_dist=True))
         return state[name]  # type: ignore[no-any-return]
     return {name: lambda name=name: read(name) for name in entries}  # type: ignore[misc]
 
@@ -115,16 +132,15 @@ def differences(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> list[st
     return found
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """``python -m truestep.checkpoints A B``: 0 the same, 1 a difference, 2 bad input."""
-    if len(sys.argv) != 3:
+    given = sys.argv[1:] if arguments is None else arguments
+    if len(given) != 2:
         print("usage: python -m truestep.checkpoints A B", file=sys.stderr)
         return 2
     try:
-        found = differences(sys.argv[1], sys.argv[2])
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001: that of torch.distributed.checkpoint is no Exception
+        found = differences(*given)
+    except (Error, OSError) as error:
         print(f"truestep.checkpoints: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     print("\n".join(found) if found else "the same in every bit")
