@@ -26,6 +26,7 @@ class Claim:
     """A problem of dense training (docs/specification/dense.md) that a Recorder takes, and the gradients of it."""
 
     recorder = _dense_recorder.Recorder
+    check_memory = staticmethod(_values.check_memory)
 
     def __init__(self, optimizer: Any, workers: int, clip_norm: float, scaler: Any) -> None:
         self.workers, self._scaler = workers, scaler
@@ -87,7 +88,7 @@ class Claim:
             names = {p: name for p, name in zip(group["params"], group.get("param_names", ()))}
             for p in trained:
                 name = names.get(p, f"parameter{len(tensors)}")
-                _values.check_memory(p, f"claim: {name}")
+                self.check_memory(p, f"claim: {name}")
                 if p.dtype != torch.float32:
                     raise Error(f"claim: {name} is {str(p.dtype).replace('torch.', '')}; torch.optim then rounds each step to that, without an fp32 master, "
                                 "which no rule here does; keep parameters in float32 (torch.autocast computes in bfloat16)")

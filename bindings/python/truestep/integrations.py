@@ -1,17 +1,21 @@
-"""Records what the training loops of others do, as traces that ``truestep verify`` takes: torchft's DiLoCo, and SGD under DeepSpeed's ZeRO.
+"""Records what the training loops of others do, as traces that ``truestep verify`` takes: torchft's DiLoCo,
+DeepSpeed's ZeRO, Megatron Core's optimizers and torchtitan's trainer.
 
-Both are rounds of GASLoC: DiLoCo is the one in which all meet with the momentum on what they share, and data parallelism with SGD is that of
-one inner step. Rank 0 gathers all ranks' vectors in memory: for a few steps of a small model."""
+DiLoCo is the round of GASLoC in which all meet with the momentum on what they share; the others are dense training. Rank 0 gathers all ranks'
+vectors in memory: for a few steps of a small model."""
 
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import gasloc
+from . import _torch_sharded, gasloc
 from ._errors import Error
+from ._torch_claim import Claim
+from ._torch_held import Gathered
 from ._torch_hooks import around_steps
 
 
@@ -107,47 +111,229 @@ class DiLoCo(_Rounds):
         super().write(path)
 
 
-class DeepSpeed(_Rounds):
-    """Of an engine of deepspeed.initialize() with ZeRO 0, 1 or 2 in fp32, whose optimizer is torch.optim.SGD, or claims to be (``rule="sgd"``):
+def _key(moment: str, group: dict[str, Any]) -> str | None:
+    """Where an optimizer keeps a moment, if the group's rule has one."""
+    if group["rule"] in ("adam", "adamw"):
+        return "exp_avg" if moment == "first_moment" else "exp_avg_sq"
+    return "momentum_buffer" if moment == "first_moment" and group["momentum"] else None
 
-        record = truestep.integrations.DeepSpeed(engine)
+
+class _Steps:
+    """Steps of dense training (docs/specification/dense.md) until they are written: each rank's own gradients, and whole results."""
+
+    def __init__(self, claim: Claim, source: str, group: Any, steps: int) -> None:
+        """``steps``: those that have been taken."""
+        ranks = dist.get_world_size(group) if dist.is_initialized() else 1
+        if not isinstance(claim, Claim):
+            raise Error(f"integrations: the claim is {type(claim).__name__}; give what truestep.torch.claim() makes of the optimizers that this should equal")
+        if claim.workers != ranks:
+            raise Error(f"integrations: the claim has {claim.workers} workers, and {ranks} ranks train; give truestep.torch.claim(..., workers={ranks})")
+        if steps:
+            raise Error(f"integrations: {steps} steps have been taken; begin to record before the first one")
+        self._stepped = False
+        self._claim, self._parameters, self._group = claim, claim.parameters, (group or dist.group.WORLD) if ranks > 1 else None
+        self._own: dict[torch.Tensor, list[torch.Tensor]] = {}  # of each micro-batch since the last step
+        self._to = Gathered(claim, self._flat(self._results()["parameters"]), source, self._group, dist.get_rank(self._group) if ranks > 1 else 0,
+                            None, 0, {})
+
+    def _results(self) -> dict[str, list[Any]]:
+        """What the framework holds now, of each parameter the whole."""
+        raise NotImplementedError
+
+    def _moments(self, of: Callable[[torch.Tensor, str], Any]) -> dict[str, list[Any]]:
+        """The moments that the claim's rules have; `of` gives that of a parameter from the optimizer's state, by PyTorch's name."""
+        results: dict[str, list[Any]] = {}
+        for moment in ("first_moment", "second_moment") if self._stepped else ():  # no state is read that is not there yet
+            keys = [_key(moment, self._claim.config["groups"][tensor.param_group]) for tensor in self._claim.tensors]  # type: ignore[index]
+            if any(keys):
+                results[moment] = [of(p, key) if key else None for p, key in zip(self._parameters, keys)]
+        return results
+
+    def _flat(self, tensors: list[Any]) -> Any:
+        values = [torch.zeros(of.size) if t is None else t.detach().float().cpu().reshape(-1) for t, of in zip(tensors, self._claim.tensors)]
+        for value, of in zip(values, self._claim.tensors):
+            if value.numel() != of.size:
+                raise Error(f"integrations: of {of.name} there are {value.numel()} values, and the claim has {of.size}; make the claim of the whole model")
+        return torch.cat(values).numpy()
+
+    def _take(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
+        self._own.setdefault(parameter, []).append(gradient.detach().clone())
+
+    def _step(self, rates: list[float]) -> None:
+        """Records a step that has been taken. ``rates``: of each group of the claim, or one for all."""
+        groups = len(self._claim.config["groups"])  # type: ignore[arg-type]
+        if len(rates) != groups and len(set(rates)) != 1:
+            raise Error(f"integrations: there are the learning rates {rates}, and the claim has {groups} groups; claim the groups in the framework's order")
+        own, self._own, self._stepped = self._own, {}, True
+        parts = max(map(len, own.values()), default=1)
+        given = {f"gradient.{i + 1}": [dict(enumerate(own.get(p, ()))).get(i) for p in self._parameters] for i in range(parts)}
+        vectors = {name: self._flat(tensors) for name, tensors in (given | self._results()).items()}
+        self._to.step((rates if len(rates) == groups else rates[:1] * groups, None, None), vectors)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace on rank 0. Call it on all ranks."""
+        self._to.write(path)
+
+
+class DeepSpeed(_Steps):
+    """Of an engine of deepspeed.initialize() in fp32, at any ZeRO stage without offload. The claim is made before, of the same parameters:
+
+        claim = truestep.torch.claim([torch.optim.Muon(matrices), torch.optim.AdamW(rest)], workers=2)
+        engine, *_ = deepspeed.initialize(...)
+        record = truestep.integrations.DeepSpeed(engine, claim)
         ...                                      # engine.backward(loss), engine.step()
         record.write("run.safetensors")          # on all ranks; then: truestep verify --level rel run.safetensors
 
-    Each rank's own gradients are taken as backward makes them, before ZeRO reduces them; parameters by safe_get_full_fp32_param.
+    Each rank's own gradients are taken as backward makes them, before ZeRO reduces them; parameters and moments by DeepSpeed's safe_get_*
+    functions. Moments of Muon are recorded at stages 0 and 3: at 1 and 2 DeepSpeed keeps its momentum in a layout that those functions misread.
     """
 
-    def __init__(self, engine: Any, rule: str = "") -> None:
-        if engine.zero_optimization_stage() > 2:
-            raise Error(f"integrations: the engine is at ZeRO stage {engine.zero_optimization_stage()}; stages 0 to 2 have been tried")
-        if engine.gradient_clipping() > 0:
-            raise Error(f"integrations: the engine clips gradients to the norm {engine.gradient_clipping()} (some releases do by default); give "
-                        '"gradient_clipping": 0.0 in its config')
-        basic = engine.basic_optimizer
-        if (_rule(basic, "engine's")["inner"] if not rule else rule) != "sgd":
-            raise Error(f"integrations: the engine's optimizer is {type(basic).__name__}; give torch.optim.SGD without momentum and decay")
-        super().__init__(engine.module.named_parameters(), f"DeepSpeed {type(basic).__name__}", engine.data_parallel_group, inner="sgd", weight_decay=0.0,
-                         eta=1.0, gamma=0.0)
-        self._engine, self._inside, self._own = engine, engine.step, dict[str, torch.Tensor]()
-        self._hooks = [p.register_hook(lambda g, name=name: self._take(name, g)) for name, p in self._named]  # type: ignore[no-untyped-call]
-        engine.step = self._step
+    def __init__(self, engine: Any, claim: Claim) -> None:
+        self._engine, self._inside, self._stage = engine, engine.step, engine.zero_optimization_stage()
+        clips = claim.config["clip_norm"] if isinstance(claim, Claim) else engine.gradient_clipping()
+        if engine.gradient_clipping() != clips:
+            raise Error(f"integrations: the engine clips gradients to the norm {engine.gradient_clipping()} (some releases do by default), and the claim has "
+                        f'{clips}; give "gradient_clipping": {clips} in its config')
+        if any(p.dtype != torch.float32 for p in engine.module.parameters()):
+            raise Error("integrations: the engine trains in 16 bits; give a config without bf16 and fp16, whose copies are no part of a claim")
+        super().__init__(claim, f"DeepSpeed {type(engine.basic_optimizer).__name__}", engine.data_parallel_group, engine.global_steps)
+        self._hooks = [p.register_hook(lambda g, p=p: self._take(p, g)) for p in self._parameters]  # type: ignore[no-untyped-call]
+        engine.step = self._step_of_engine
 
-    def _take(self, name: str, gradient: torch.Tensor) -> None:
-        self._own[name] = self._own[name] + gradient if name in self._own else gradient.clone()
+    def _results(self) -> dict[str, list[Any]]:
+        from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state  # type: ignore[import-not-found]
+        state = self._engine.optimizer.state
+        results = {"parameters": [safe_get_full_fp32_param(p) if self._stage else p for p in self._parameters]}
+        if self._stage in (1, 2) and any(group["rule"] == "muon" for group in self._claim.config["groups"]):  # type: ignore[attr-defined]
+            return results
+        return results | self._moments(lambda p, key: safe_get_full_optimizer_state(p, key) if self._stage else state.get(p, {}).get(key))
 
-    def _step(self, *arguments: Any, **options: Any) -> Any:
-        from deepspeed.utils import safe_get_full_fp32_param  # type: ignore[import-not-found]
-        last, rate = self._engine.is_gradient_accumulation_boundary(), self._engine.get_lr()[0]
+    def _step_of_engine(self, *arguments: Any, **options: Any) -> Any:
+        last, rates = self._engine.is_gradient_accumulation_boundary(), self._engine.get_lr()
         result = self._inside(*arguments, **options)
         if last:
-            self._inner(rate, [self._own.get(name) for name, _ in self._named])
-            self._own.clear()
-            whole = [safe_get_full_fp32_param(p) if hasattr(p, "_hp_mapping") else p for _, p in self._named]
-            self._end(parameters=whole)
+            self._step(rates)
         return result
 
     def write(self, path: str | os.PathLike[str]) -> None:
         self._engine.step = self._inside
         for hook in self._hooks:
             hook.remove()
+        super().write(path)
+
+
+class Megatron(_Steps):
+    """Of megatron.core's DistributedDataParallel and an optimizer of its get_megatron_optimizer(), distributed or not, that trains in fp32:
+
+        claim = truestep.torch.claim(torch.optim.AdamW(ddp.module.named_parameters(), lr=...))
+        record = truestep.integrations.Megatron(ddp, optimizer, claim)
+        ...                                      # backward(), ddp.finish_grad_sync(), optimizer.step()
+        record.write("run.safetensors")          # on all ranks; then: truestep verify --level rel run.safetensors
+
+    Each rank's own gradients are those of main_grad, all micro-batches added, before its bucket is scaled and reduced.
+    """
+
+    def __init__(self, model: Any, optimizer: Any, claim: Claim) -> None:
+        self._optimizer, self._inside = optimizer, optimizer.step
+        self._inner = [one for one in getattr(optimizer, "chained_optimizers", [optimizer]) if not getattr(one, "is_stub_optimizer", False)]
+        clips = claim.config["clip_norm"] if isinstance(claim, Claim) else 0.0
+        for one in self._inner:
+            if one.config.clip_grad != clips:
+                raise Error(f"integrations: the optimizer's clip_grad is {one.config.clip_grad}, and the claim has {clips}; give OptimizerConfig(clip_grad={clips})")
+            if one.config.fp16 or one.config.bf16:
+                raise Error("integrations: the optimizer trains in 16 bits, whose copies are no part of a claim; give a config without fp16 and bf16")
+        super().__init__(claim, f"Megatron Core {', '.join(type(one.optimizer).__name__ for one in self._inner)}", model.dp_cp_group,
+                         max((int(state["step"]) for one in self._inner for state in one.optimizer.state.values() if "step" in state), default=0))
+        self._groups = [(group, group.start_grad_sync) for group in model.bucket_groups + model.expert_parallel_bucket_groups]
+        for group, inside in self._groups:
+            group.start_grad_sync = functools.partial(self._start, group, inside)
+        optimizer.step = self._step_of_optimizer
+
+    def _start(self, group: Any, inside: Any, *arguments: Any, **options: Any) -> Any:
+        for bucket in group.buckets:
+            for p in bucket.params_list:
+                self._own[p] = [p.main_grad.detach().clone()]
+        return inside(*arguments, **options)
+
+    def _results(self) -> dict[str, list[Any]]:
+        return {"parameters": list(self._parameters)} | self._moments(self._whole)
+
+    def _whole(self, p: torch.Tensor, key: str) -> Any:
+        """Of a distributed optimizer's state each rank has some ranges, which are added."""
+        for one in self._inner:
+            if p in one.optimizer.state:
+                return one.optimizer.state[p].get(key)
+        whole = torch.zeros(p.numel(), device=p.device)
+        for one in self._inner:
+            if p in getattr(one, "model_param_group_index_map", ()):
+                place = one._get_model_param_range_map(p)["param"]
+                whole[place.start:place.end] = one._get_main_param_and_optimizer_states(p)[key].reshape(-1)
+        if self._group is not None:
+            dist.all_reduce(whole, group=self._group)
+        return whole
+
+    def _step_of_optimizer(self, *arguments: Any, **options: Any) -> Any:
+        result = self._inside(*arguments, **options)
+        self._step([group["lr"] for group in self._optimizer.param_groups])
+        return result
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        self._optimizer.step = self._inside
+        for group, inside in self._groups:
+            group.start_grad_sync = inside
+        super().write(path)
+
+
+class _ShardedClaim(Claim):
+    """A claim of parameters that are DTensors."""
+
+    check_memory = staticmethod(_torch_sharded.check_exact)
+
+
+class Torchtitan(_Steps):
+    """Of a torchtitan.trainer.Trainer under FSDP or HSDP in fp32, whose optimizers and max_norm say what is claimed:
+
+        record = truestep.integrations.Torchtitan(trainer)
+        trainer.train()
+        record.write("run.safetensors")          # on all ranks; then: truestep verify --level rel run.safetensors
+
+    Each rank's own gradients are seen before FSDP reduces them. A loss there is divided by the tokens of all ranks, so that gradients add up in place of
+    being averaged: they are recorded times the number of ranks, which is exact for a power of two.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        training, ranks = trainer.config.training, dist.get_world_size()
+        if training.mixed_precision_param != "float32" or training.dtype != "float32":
+            raise Error("integrations: torchtitan computes in 16 bits, whose gradients are rounded before they are added; give mixed_precision_param and "
+                        "dtype float32")
+        if ranks & (ranks - 1):
+            raise Error(f"integrations: torchtitan adds gradients of {ranks} ranks, and times {ranks} they would be rounded; take a power of two")
+        self._optimizers, self._inside = trainer.optimizers, trainer.optimizers.step
+        claim = _ShardedClaim(list(trainer.optimizers), ranks, training.max_norm, None)
+        super().__init__(claim, f"torchtitan {', '.join(type(one).__name__ for one in trainer.optimizers)}", None, trainer.step)
+
+        def take(p: torch.Tensor, gradient: torch.Tensor) -> list[torch.Tensor]:
+            self._take(p, gradient.detach() * ranks)
+            return []  # each micro-batch is reduced alone, so none is added here
+
+        self._own_gradients = [_torch_sharded.OwnGradients(part, [p for p in self._parameters if p in set(part.parameters())], take, dict)
+                               for part in trainer.model_parts]
+        trainer.optimizers.step = self._step_of_optimizers
+
+    def _results(self) -> dict[str, list[Any]]:
+        def of(p: torch.Tensor, key: str) -> Any:
+            return _torch_sharded.whole(next(one.state[p] for one in self._optimizers if p in one.state)[key], "integrations")
+
+        return {"parameters": [_torch_sharded.whole(p, "integrations") for p in self._parameters]} | self._moments(of)
+
+    def _step_of_optimizers(self, *arguments: Any, **options: Any) -> Any:
+        rates = [group["lr"] for one in self._optimizers for group in one.param_groups]
+        result = self._inside(*arguments, **options)
+        self._step(rates)
+        return result
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        self._optimizers.step = self._inside
+        for own in self._own_gradients:
+            own.remove()
         super().write(path)

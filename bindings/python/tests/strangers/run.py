@@ -1,4 +1,6 @@
-"""Runs a training of this folder, or of the one above, on ranks: run.py MODULE FUNCTION WORLD FOLDER [OPTIONS as JSON]. Exit status 1 if a rank fails."""
+"""Runs trainings of this folder, or of the one above, on ranks: run.py MODULE FUNCTION WORLD FOLDER [OPTIONS as JSON]. Exit status 1 if a rank fails.
+
+OPTIONS may be a list: so many trainings, which load the framework once. The n-th is in FOLDER/n, from 0 on."""
 
 import datetime
 import functools
@@ -22,8 +24,13 @@ watched_ranks.LIMIT = 600  # one release compiles an Adam first
 if __name__ == "__main__":
     module, function, world, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     options = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
-    body = functools.partial(getattr(importlib.import_module(module), function), folder=folder, **options)
+    training = getattr(importlib.import_module(module), function)
     print("torch", torch.__version__, module)
-    statuses = watched_ranks.run(body, world, folder, watched=False)
-    print("\n".join(path.read_text() for path in Path(folder).glob("error*")))
-    sys.exit(any(statuses))
+    failed = False
+    for number, of_one in enumerate(options if isinstance(options, list) else [options]):
+        place = Path(folder, str(number)) if isinstance(options, list) else Path(folder)
+        place.mkdir(exist_ok=True)
+        statuses = watched_ranks.run(functools.partial(training, folder=str(place), **of_one), world, str(place), watched=False)
+        print("\n".join(f"{of_one}: {path.read_text()}" for path in place.glob("error*")))
+        failed |= any(statuses)
+    sys.exit(failed)

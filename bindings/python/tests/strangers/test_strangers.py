@@ -33,16 +33,16 @@ class Strangers(unittest.TestCase):
         self.folder, self.began = kept.name, time.monotonic()
         self.addCleanup(lambda: print(f"{self.id().rpartition('.')[2]}: {time.monotonic() - self.began:.0f} s", flush=True))
 
-    def train(self, module: str, function: str, world: int, release: str = "", **options: Any) -> None:
-        """``release``: a folder of TRUESTEP_FRAMEWORKS, which PYTHONPATH finds."""
+    def train(self, module: str, function: str, world: int, release: str = "", several: list[dict[str, Any]] | None = None, **options: Any) -> None:
+        """``release``: a folder of TRUESTEP_FRAMEWORKS, which PYTHONPATH finds; ``several``: the options of so many trainings, which load it once."""
         environment = dict(os.environ)
         if release:
             place = Path(FRAMEWORKS, release)
             if not FRAMEWORKS or not place.exists():
                 self.skipTest(f"no {release}: ci/frameworks installs it")
             environment["TORCH_EXTENSIONS_DIR"] = f"{self.folder}/extensions"  # a killed compiler leaves a lock, for which the next one would wait
-            environment["PYTHONPATH"] = os.pathsep.join([environment.get("PYTHONPATH", ""), str(place), str(Path(FRAMEWORKS, "shared"))])
-        done = subprocess.run([sys.executable, str(HERE / "run.py"), module, function, str(world), self.folder, json.dumps(options)],
+            environment["PYTHONPATH"] = os.pathsep.join([environment.get("PYTHONPATH", ""), str(place), f"{place}-torch", str(Path(FRAMEWORKS, "shared")), f"{place}-needs"])
+        done = subprocess.run([sys.executable, str(HERE / "run.py"), module, function, str(world), self.folder, json.dumps(several or options)],
                               env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
         self.assertEqual(done.returncode, 0, done.stdout[-3000:])
 
@@ -59,11 +59,30 @@ class Strangers(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout
 
+    def muon(self, release: str, *several: dict[str, Any]) -> list[truestep.Result]:
+        self.train("deepspeed_zero", "train", 2, f"deepspeed-{release}", [{"optimizer": "Muon"} | options for options in several])
+        return [self.verdict(f"{number}/run.safetensors") for number in range(len(several))]
+
     def test_01_muon_that_is_plain_sgd(self) -> None:  # deepspeed#8441
-        self.train("deepspeed_zero", "train", 1, "deepspeed-0.19.3", stage=0, optimizer="Muon")
-        self.assertTrue(self.verdict().passed, "it is SGD to the last rounding")
-        self.train("deepspeed_zero", "train", 1, "deepspeed-0.19.8", stage=0, optimizer="Muon")
-        self.assertEqual(self.first(self.verdict()), (1, "parameters", "0.weight"))
+        wrong, = self.muon("0.19.3", {"stage": 0})
+        self.assertEqual(self.first(wrong), (1, "first_moment", "0.weight"))
+        self.assertIn("every value agrees with SGD with coupled weight decay in group 0, lr 0.02: this optimizer is not the Muon and AdamW that it claims to be",
+                      "".join(wrong.what_may_be_wrong))
+        mended, = self.muon("0.19.8", {"stage": 0})
+        self.assertTrue(mended.passed, mended.text)
+
+    def test_02_muon_from_a_partly_reduced_gradient(self) -> None:  # deepspeed#7807: the border of the two ranks is in the second of three matrices
+        for wrong in self.muon("0.19.2", {"stage": 1}, {"stage": 2}):
+            self.assertEqual(self.first(wrong), (1, "parameters", "2.weight"))
+        for mended in self.muon("0.19.3", {"stage": 1}, {"stage": 2}):
+            self.assertTrue(mended.passed, mended.text)
+
+    def test_03_muon_once_a_micro_batch(self) -> None:  # deepspeed#8443
+        right, wrong = self.muon("0.19.3", {"stage": 3}, {"stage": 3, "parts": 2})
+        self.assertTrue(right.passed, right.text)
+        self.assertEqual(self.first(wrong), (1, "first_moment", "0.weight"))
+        mended, = self.muon("0.19.8", {"stage": 3, "parts": 2})
+        self.assertTrue(mended.passed, mended.text)
 
     def test_04_a_model_that_a_framework_has_flattened(self) -> None:  # deepspeed#8438: each parameter is flat, so none is a matrix
         flat = [(f"layer{i}", torch.empty(64)) for i in range(14)]
@@ -121,11 +140,27 @@ class Strangers(unittest.TestCase):
         self.train("lost_contribution", "train", 3, loses=True)
         self.assertEqual(self.first(self.verdict("run.rank*.safetensors")), (1, "first_moment", "module.encoder.weight"))
 
+    def clean(self, module: str, release: str, several: list[dict[str, Any]]) -> None:
+        self.train(module, "train", 2, release, several)
+        for number, options in enumerate(several):
+            result = self.verdict(f"{number}/run.safetensors")
+            self.assertTrue(result.passed, f"{options}\n{result.text}")
+
     def test_clean_runs_of_deepspeed_are_true(self) -> None:
-        for release in ("deepspeed-0.19.3", "deepspeed-0.19.8"):
-            for options in ({"stage": 2}, {"stage": 1, "parts": 2}, {"stage": 0}):
-                self.train("deepspeed_zero", "train", 2, release, **options)
-                self.assertTrue(self.verdict().passed, self.verdict().text)
+        runs = [{"optimizer": name, "stage": stage, "parts": parts} for name in ("SGD", "AdamW", "Muon") for stage, parts in ((0, 1), (1, 2), (2, 1), (3, 2))]
+        self.clean("deepspeed_zero", "deepspeed-0.19.8", runs)
+        self.clean("deepspeed_zero", "deepspeed-0.19.3", [run for run in runs if run["optimizer"] != "Muon"])
+
+    def test_megatron(self) -> None:
+        self.clean("megatron_distributed", "megatron-core-0.19.2", [{}, {"distributed": False}, {"parts": 2, "overlap": True}, {"clip": 0.5}])
+        self.train("megatron_distributed", "train", 2, "megatron-core-0.19.2", loses=True)
+        self.assertEqual(self.first(self.verdict()), (1, "first_moment", "0.weight"))
+
+    def test_torchtitan(self) -> None:
+        self.clean("torchtitan_llama", "torchtitan-0.3.0", [{}, {"parts": 2}, {"replicas": 2, "max_norm": 0.01}])
+        self.train("torchtitan_llama", "train", 2, "torchtitan-0.3.0", averages=True, max_norm=100.0)
+        wrong = self.verdict()
+        self.assertEqual(self.first(wrong), (1, "first_moment", "tok_embeddings.weight"))
 
 
 if __name__ == "__main__":
