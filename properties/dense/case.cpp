@@ -155,6 +155,12 @@ std::vector<gate::Setting<Case>> settings() {
         number("threads", &Case::threads, 1, 16).draws(one_of<Index>({1, 1, 3}), &Case::threads)};
 }
 
+/// A case of one rule as one of another, for who lacks the first.
+template <Rule lacking, Rule other>
+void other_rule(Case& run) {
+    run.rule = run.rule == lacking ? other : run.rule;
+}
+
 /// What goes together: a restart is followed by a step, a tree has splits that it allows, and Nesterov
 /// has no dampening.
 void fit(Case& run) {
@@ -186,8 +192,29 @@ const gate::CaseSpec<Case>& spec() {
                                     setting.write(fitting) + " does");
                 check(problem_of(run, run.workers));
             },
+        .features = {{"restart",
+                      [](Case& run) { run.restart = run.to = 0; },
+                      {"restart", "other number of ranks"}},
+                     {"copies", [](Case& run) { run.copies = Copies::none; }, {"copies"}},
+                     {"muon", other_rule<Rule::muon, Rule::adamw>, {"muon"}},
+                     {"adam", other_rule<Rule::adam, Rule::adamw>},
+                     {"sgd",
+                      [](Case& run) {
+                          other_rule<Rule::sgd, Rule::adamw>(run);
+                          run.groups = run.groups == Dealing::mixed ? Dealing::two : run.groups;
+                      }},
+                     {"adamw", other_rule<Rule::adamw, Rule::sgd>, {"momentum"}}},
         .columns = {"workers", "rule", "order"},
         .most_workers = [](const Case& run) { return static_cast<int>(std::max(run.workers, run.to)); },
+        .values_for =
+            [](const gate::Implementation& implementation, const std::string& key,
+               std::vector<std::string> values) {
+                std::erase_if(values,
+                              [&, unsupported = implementation.unsupported()](const std::string& value) {
+                                  return key == "rule" && unsupported.contains(value);
+                              });
+                return values;
+            },
         .fits_pins =
             [](Case& run, const Case&, const gate::Overrides& overrides) {
                 // A tree is left out for numbers of micro-batches that it does not allow.

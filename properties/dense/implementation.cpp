@@ -86,10 +86,11 @@ std::unique_ptr<RankUnderTest> begin_worker(const Beginning& beginning, distribu
     return std::make_unique<WorkerUnderTest>(beginning, ranks);
 }
 
-Implementation::Implementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group)
+GroupImplementation::GroupImplementation(std::string name, Begin begin,
+                                         std::shared_ptr<const gate::Group> group)
     : name_(std::move(name)), begin_(std::move(begin)), group_(std::move(group)) {}
 
-std::vector<RankRecord> Implementation::run(const Scenario& scenario) const {
+std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const {
     std::vector<RankRecord> records(static_cast<std::size_t>(scenario.most_ranks()));
     const bool restarts = scenario.restart > 0 && scenario.restart < scenario.steps;
     // Only a run that restarts has files.
@@ -119,7 +120,7 @@ std::vector<RankRecord> Implementation::run(const Scenario& scenario) const {
     return all;
 }
 
-void Implementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
+void GroupImplementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
                           int only_saver, distributed::Communicator& ranks, RankRecord& record) const {
     const int rank = ranks.rank();
     distributed::CountingCommunicator counted(ranks, disturbance(scenario.late));

@@ -83,19 +83,31 @@ struct Beginning {
 };
 using Begin = std::function<std::unique_ptr<RankUnderTest>(const Beginning&, distributed::Communicator&)>;
 
-/// An implementation under test, on a group's ranks.
-class Implementation final : public gate::Implementation {
+/// The moments that an implementation shows. Parameters are always visible.
+struct VisibleState {
+    bool first_moment = true;
+    bool second_moment = true;
+};
+
+/// An implementation under test.
+class Implementation : public gate::Implementation {
   public:
-    Implementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group);
+    /// The recording of each rank, the same everywhere.
+    [[nodiscard]] virtual std::vector<RankRecord> run(const Scenario& scenario) const = 0;
+    [[nodiscard]] virtual VisibleState visible() const { return {}; }
+};
+
+/// An implementation on a group's ranks.
+class GroupImplementation final : public Implementation {
+  public:
+    GroupImplementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group);
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int workers) const override { return group_->takes(workers); }
     bool any(bool here) const override { return group_->any(here); }
-
-    /// The recording of each rank, the same everywhere.
-    [[nodiscard]] std::vector<RankRecord> run(const Scenario& scenario) const;
+    std::vector<RankRecord> run(const Scenario& scenario) const override;
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,

@@ -1,7 +1,12 @@
-// The comparison with the reference: every bit of the elementwise rules, and bounds by matrix for Muon.
+// The comparison with the reference: every bit of the elementwise rules, or their bounds at REL, and bounds
+// by matrix for Muon.
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include <truestep/reference/dense/reference.hpp>
+#include <truestep/verify/bounded.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/dense/judgement.hpp>
 
 #include "trial.hpp"
@@ -12,17 +17,15 @@ namespace {
 
 namespace right = reference::dense;
 
-right::Gradients<float> gradients_of(const Scenario& scenario, Index step) {
+template <class T>
+right::Gradients<T> gradients_of(const Scenario& scenario, Index step) {
     const Problem& problem = scenario.at(step);
-    right::Gradients<float> all;
+    right::Gradients<T> all;
     for (int rank = 0; rank < problem.ranks; ++rank) {
         all.emplace_back();
         const Index begin = first_micro_batch(problem, rank);
-        for (Index i = 0; i < problem.micro_batches[static_cast<std::size_t>(rank)]; ++i) {
-            const Floats gradient = scenario.gradient(problem, begin + i, step);
-            all.back().push_back(Eigen::Map<const reference::Vector<float>>(
-                gradient.data(), static_cast<Index>(gradient.size())));
-        }
+        for (Index i = 0; i < problem.micro_batches[static_cast<std::size_t>(rank)]; ++i)
+            all.back().push_back(verify::to_vector<T>(scenario.gradient(problem, begin + i, step)));
     }
     return all;
 }
@@ -32,26 +35,28 @@ Floats floats(const reference::Vector<float>& values) {
 }
 
 /// Whether a matrix of Muon is near enough to the reference's: the limits are those of its directions
-/// (section 38), beside twice the roundings of the update. `before` is the recorded state that both begin
-/// with.
-bool is_near(const Group& group, double rate, const right::Matrix<float>& u,
-             const right::Matrix<float>& before, const right::Matrix<float>& after) {
+/// (section 38), beside twice the roundings of the update. `off` is how far U may be from the one here, and
+/// `before` the recorded state that both begin with.
+bool is_near(const Group& group, double rate, const right::Matrix<double>& u, double off,
+             const right::Matrix<double>& before, const right::Matrix<double>& after) {
     const double factor = rate * rate_factor(group.scale, u.rows(), u.cols());
     const auto by = static_cast<double>(static_cast<float>(factor));
     const auto decay = static_cast<double>(static_cast<float>(1.0 - rate * group.weight_decay));
-    const auto judgement = verify::dense::judge(group, u.cast<double>());
-    const right::Matrix<double> w = before.cast<double>() * decay;
-    const right::Matrix<double> off = after.cast<double>() - w + judgement.O * by;
-    const double roundings = w.norm() + 2.0 * by * judgement.O.norm() + after.cast<double>().norm();
-    return judgement.greatest(off, by, 0x1p-22 * roundings + 0x1p-140).ok();
+    const auto judgement = verify::dense::judge(group, u, off);
+    const right::Matrix<double> w = before * decay;
+    const right::Matrix<double> difference = after - w + judgement.O * by;
+    const double roundings = w.norm() + 2.0 * by * judgement.O.norm() + after.norm();
+    return judgement.greatest(difference, by, 0x1p-22 * roundings + 0x1p-140).ok();
 }
 
 /// The recorded parameters of Muon where they are near enough, and the reference's elsewhere.
-Floats accepted(const right::Reference<float>& reference, const std::vector<double>& rates,
-                const Floats& ghat, const Floats& before, const Floats& seen) {
+template <class T>
+verify::Values<T> accepted(const right::Reference<T>& reference, const std::vector<double>& rates,
+                           const verify::Values<T>& ghat, const verify::Values<T>& before,
+                           const verify::Values<T>& seen) {
     const Problem& problem = reference.problem();
     const problem::Layout& layout = reference.layout();
-    Floats result = floats(reference.state.w);
+    verify::Values<T> result = reference.state.w;
     for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
         if (!is_muon(problem, tensor))
             continue;
@@ -59,35 +64,46 @@ Floats accepted(const right::Reference<float>& reference, const std::vector<doub
         const Group& group = problem.groups[index];
         const std::vector<Index>& shape = problem.tensors[tensor].shape;
         const Index begin = layout.begin(tensor);
-        const auto matrix = [&](const float* values) -> right::Matrix<float> {
-            return Eigen::Map<const right::Matrix<float>>(values + begin, shape[0], shape[1]);
+        const Index size = layout.end(tensor) - begin;
+        const auto matrix = [&](const verify::Values<T>& values) -> right::Matrix<double> {
+            return Eigen::Map<const right::Matrix<double>>(verify::centres_of(values).data(), shape[0],
+                                                           shape[1]);
         };
-        const auto mu = static_cast<float>(group.momentum);
-        right::Matrix<float> u = matrix(reference.state.m.data());
+        verify::Values<T> u = reference.state.m.segment(begin, size);
         if (group.nesterov)
-            u = (u * mu) + (matrix(ghat.data()) * static_cast<float>(1.0 - group.momentum));
-        if (is_near(group, rates[index], u, matrix(before.data()), matrix(seen.data())))
-            std::copy(seen.begin() + begin, seen.begin() + layout.end(tensor), result.begin() + begin);
+            u = (u * T(group.momentum)) + (ghat.segment(begin, size) * T(1.0 - group.momentum));
+        double off = 0.0;
+        for (const double limit : verify::limits_of(u))
+            off = std::hypot(off, limit);
+        if (is_near(group, rates[index], matrix(u), off, matrix(before.segment(begin, size)),
+                    matrix(seen.segment(begin, size))))
+            result.segment(begin, size) = seen.segment(begin, size);
     }
     return result;
 }
 
 /// Compares one step from the recorded state before it. False where the run rightly ends.
-bool compare_step(Trial& trial, right::Reference<float>& reference, const std::vector<RankRecord>& records,
+template <class T>
+bool compare_step(Trial& trial, right::Reference<T>& reference, const std::vector<RankRecord>& records,
                   Index step) {
+    using Vector = verify::Values<T>;
     const Problem& problem = reference.problem();
     const std::vector<double> rates = trial.scenario.rates(step);
     bool refused = false;
     bool halted = false;
-    const Floats before = floats(reference.state.w);
-    Floats ghat;
+    const Vector before = reference.state.w;
+    Vector ghat;
     try {
-        ghat = floats(reference.step(gradients_of(trial.scenario, step), rates).ghat);
+        ghat = reference.step(gradients_of<T>(trial.scenario, step), rates).ghat;
     } catch (const reference::scape::RefusedStep&) {
         refused = true;
     } catch (const reference::scape::Halted&) {
         halted = true;
     }
+    if constexpr (!std::is_same_v<T, float>)
+        for (const Vector* made : {&reference.state.w, &reference.state.m})
+            for (const double centre : verify::centres_of(*made))
+                halted = halted || !std::isfinite(static_cast<float>(centre)); // as fp32 overflows
     trial.kind(halted, "halted");
     for (int rank = 0; rank < problem.ranks; ++rank) {
         const RankRecord& record = records[static_cast<std::size_t>(rank)];
@@ -108,38 +124,55 @@ bool compare_step(Trial& trial, right::Reference<float>& reference, const std::v
     }
     if (halted || trial.judged.finding)
         return false;
+    const VisibleState visible = trial.visible();
     const Whole seen = trial.whole(records, step);
-    const Whole expected{reference.state.step,
-                         floats(reference.state.w),
-                         floats(reference.state.m),
-                         floats(reference.state.v),
-                         {}};
-    Whole near = expected;
-    if (!refused)
-        near.w = accepted(reference, rates, ghat, before, seen.w);
-    trial.same(near, seen, step, "the reference's");
+    const Vector masters = verify::to_vector<T>(seen.w);
+    const Vector near = refused ? reference.state.w : accepted(reference, rates, ghat, before, masters);
+    // Where several ranks have a coordinate, each of them is compared.
+    for (int rank = -1; rank < (seen.is_shared() ? problem.ranks : 0); ++rank) {
+        const Whole of = rank < 0 ? seen
+                                  : whole_of({records[static_cast<std::size_t>(rank)]}, step, false,
+                                             trial.scenario.start.size());
+        const std::string whose = rank < 0 ? "" : " of rank " + std::to_string(rank);
+        const auto same = [&](const Vector& expected, const Floats& actual, const std::string& what) {
+            return trial.same(verify::compare_with(expected, actual), step, what + whose,
+                              "the reference's");
+        };
+        trial.expect(of.steps == reference.state.step, step,
+                     std::to_string(of.steps) + " steps are counted" + whose + "; the reference's are " +
+                         std::to_string(reference.state.step));
+        // In the order of the phases.
+        if ((visible.first_moment && !same(reference.state.m, of.m, "the first moments")) ||
+            (visible.second_moment && !same(reference.state.v, of.v, "the second moments")) ||
+            !same(near, of.w, "the masters"))
+            return false;
+    }
     // What the model sees are the masters or their copies, on every rank.
-    const reference::Vector<float> masters =
-        Eigen::Map<const reference::Vector<float>>(seen.w.data(), static_cast<Index>(seen.w.size()));
-    const Floats shown = floats(problem.copies == Copies::bf16 ? right::copies_of(masters) : masters);
+    const Floats shown = problem.copies == Copies::bf16
+                             ? floats(right::copies_of(verify::to_vector<float>(seen.w)))
+                             : seen.w;
     for (int rank = 0; rank < problem.ranks; ++rank)
         trial.same(shown, records[static_cast<std::size_t>(rank)].steps.at(step).parameters, step,
                    "the parameters of rank " + std::to_string(rank), "the owners'");
     reference.state.w = masters;
+    if constexpr (!std::is_same_v<T, float>) {
+        reference.state.m = verify::to_vector<T>(seen.m);
+        reference.state.v = verify::to_vector<T>(seen.v);
+    }
     return !trial.judged.finding;
 }
 
-void equals_the_reference(Trial& trial) {
+template <class T>
+void follow(Trial& trial) {
     const Scenario& scenario = trial.scenario;
     const std::vector<RankRecord> records = trial.run(scenario);
-    const auto start = Eigen::Map<const reference::Vector<float>>(
-        scenario.start.data(), static_cast<Index>(scenario.start.size()));
-    right::Reference<float> reference(scenario.problem, start);
+    const auto start = verify::to_vector<T>(scenario.start);
+    right::Reference<T> reference(scenario.problem, start);
     trial.same(scenario.start, trial.whole(records, 0).w, 0, "the masters", "those given");
     for (Index step = 1; step <= scenario.steps; ++step) {
         if (scenario.restart > 0 && step == scenario.restart + 1) {
-            const right::State<float> state = reference.state;
-            reference = right::Reference<float>(scenario.after, start);
+            const right::State<T> state = reference.state;
+            reference = right::Reference<T>(scenario.after, start);
             reference.state = state;
             for (int rank = 0; rank < scenario.after.ranks; ++rank)
                 trial.expect(records[static_cast<std::size_t>(rank)].restarted.contains(step - 1), step,
@@ -151,6 +184,13 @@ void equals_the_reference(Trial& trial) {
         if (trial.judged.finding || !compare_step(trial, reference, records, step))
             return;
     }
+}
+
+void equals_the_reference(Trial& trial) {
+    if (trial.is_exact())
+        follow<float>(trial);
+    else
+        follow<verify::Bounded>(trial);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <truestep/verify/dense/traces.hpp>
 
 #include "planted/planted.hpp"
+#include "program.hpp"
 #include "trial.hpp"
 
 namespace truestep::properties::dense {
@@ -21,9 +22,10 @@ gate::System dense_system() {
             system.properties.push_back(std::move(property));
     system.properties.push_back(reference_property());
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{std::make_shared<Implementation>("host", begin_worker, group),
+        return gate::Implementations{std::make_shared<GroupImplementation>("host", begin_worker, group),
                                      planted(0, group)};
     };
+    system.program = program_implementation;
     system.known_bugs = known_bugs();
     system.planted = planted;
     system.clean = {"host"};

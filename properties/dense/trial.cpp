@@ -143,22 +143,22 @@ void Trial::expect(bool holds, Index step, const std::string& otherwise, const s
         judged.finding = difference(otherwise, details, *this, step);
 }
 
-void Trial::add(const verify::Comparison& compared) {
+bool Trial::same(const verify::Comparison& compared, Index step, const std::string& what,
+                 const std::string& whose) {
     judged.counts.add(
         {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
-}
-
-bool Trial::same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
-                 const std::string& whose) {
-    const auto compared = verify::compare(expected, actual, verify::Level::exact());
-    add(compared);
     if (!compared.ok() && !judged.finding) {
-        const bool named = static_cast<Index>(expected.size()) == layout().size();
+        const bool named = compared.expected_size == layout().size();
         judged.finding =
             difference(after(step) + " " + what + " are not " + whose + ": " + verify::summary(compared),
                        named ? verify::details(compared, layout(), "  ") : "", *this, step);
     }
     return compared.ok();
+}
+
+bool Trial::same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
+                 const std::string& whose) {
+    return same(verify::compare(expected, actual, verify::Level::exact()), step, what, whose);
 }
 
 bool Trial::same(const Whole& expected, const Whole& actual, Index step, const std::string& whose) {

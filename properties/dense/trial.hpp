@@ -1,6 +1,7 @@
 // One case under judgement.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct Whole {
     Floats m;
     Floats v;
     std::vector<int> owners; ///< how many ranks own a coordinate
+
+    [[nodiscard]] bool is_shared() const {
+        return std::ranges::any_of(owners, [](int count) { return count > 1; });
+    }
 };
 
 [[nodiscard]] Whole whole_of(const std::vector<RankRecord>& records, Index step, bool restarted,
@@ -42,11 +47,15 @@ class Trial {
               const std::string& whose);
     /// Runs the case's scenario and this one, and compares them so.
     bool same_as(const Scenario& other, const std::string& whose);
-    void add(const verify::Comparison& compared);
+    /// Reports a comparison that was made elsewhere.
+    bool same(const verify::Comparison& compared, Index step, const std::string& what,
+              const std::string& whose);
     void kind(bool is, const std::string& name) {
         if (is)
             judged.kinds.insert(name);
     }
+    [[nodiscard]] VisibleState visible() const { return candidate_.visible(); }
+    [[nodiscard]] bool is_exact() const { return candidate_.level() == verify::LevelKind::exact; }
     [[nodiscard]] bool takes(int ranks) const { return candidate_.takes(ranks); }
     [[nodiscard]] problem::Layout layout() const { return layout_of(scenario.problem); }
     [[nodiscard]] Whole whole(const std::vector<RankRecord>& records, Index step,

@@ -236,7 +236,7 @@ class Programs(unittest.TestCase):
             self.expect_bad_input(part, misbehaving(hello))
 
     def test_options_that_do_not_go_together_are_one_line(self):
-        self.expect_bad_input("--program is an option of scape, gasloc, mapl: truestep check scape", "true", "--system", "averaging")
+        self.expect_bad_input("--program is an option of scape, gasloc, mapl, dense: truestep check scape", "true", "--system", "averaging")
         self.expect_bad_input("leave one out", "true", "--implementation", "host")
         self.expect_bad_input("leave one out", "true", "--planted", "1")
 

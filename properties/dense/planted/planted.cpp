@@ -102,7 +102,7 @@ std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < none || number >= number_of_bugs)
         throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
-    return std::make_shared<Implementation>(
+    return std::make_shared<GroupImplementation>(
         number == none ? "plain" : "planted-" + std::to_string(number),
         [bug = static_cast<Bug>(number)](const Beginning& beginning, distributed::Communicator& ranks) {
             return begin_plain(bug, beginning, ranks);
