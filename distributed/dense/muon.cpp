@@ -8,7 +8,7 @@
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/distributed/mapl/spel_step.hpp>
 
-#include "rules.hpp"
+#include <truestep/distributed/dense/rules.hpp>
 
 namespace truestep::distributed::dense {
 
@@ -16,17 +16,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using mapl::multiply;
-
-/// The polynomial of iteration t.
-std::array<double, 3> polynomial(const Group& group, int t) {
-    if (group.orthogonalization == Orthogonalization::newton_schulz)
-        return group.coefficients;
-    const auto at = static_cast<std::size_t>(t);
-    if (at >= mapl::polar_polynomials.size())
-        return mapl::endless_polynomial;
-    const auto& [a, b, c] = mapl::polar_polynomials[at];
-    return {a / 1.01, b / std::pow(1.01, 3), c / std::pow(1.01, 5)};
-}
 
 /// Rounds to bf16 where the iteration is kept in it.
 void keep(Iteration iteration, Floats& values) {
@@ -54,11 +43,7 @@ void orthogonalize(const Group& group, std::size_t rows, std::size_t columns, Fl
     for (const float value : x)
         squares += static_cast<double>(value) * static_cast<double>(value);
     const double norm = std::sqrt(squares);
-    double scale = group.orthogonalization == Orthogonalization::newton_schulz
-                       ? std::max(norm, group.epsilon)
-                       : 1.01 * norm + group.epsilon;
-    if (group.iteration == Iteration::bf16)
-        scale = static_cast<double>(nearest_bf16(scale));
+    const double scale = first_scale(group, norm);
     for (float& value : x)
         value = static_cast<float>(static_cast<double>(value) / scale);
     keep(group.iteration, x);
@@ -92,6 +77,25 @@ void orthogonalize(const Group& group, std::size_t rows, std::size_t columns, Fl
 }
 
 } // namespace
+
+std::array<double, 3> polynomial(const Group& group, int t) {
+    if (group.orthogonalization == Orthogonalization::newton_schulz)
+        return group.coefficients;
+    const auto at = static_cast<std::size_t>(t);
+    if (at >= mapl::polar_polynomials.size())
+        return mapl::endless_polynomial;
+    const auto& [a, b, c] = mapl::polar_polynomials[at];
+    return {a / 1.01, b / std::pow(1.01, 3), c / std::pow(1.01, 5)};
+}
+
+double first_scale(const Group& group, double norm) {
+    const double scale = group.orthogonalization == Orthogonalization::newton_schulz
+                             ? std::max(norm, group.epsilon)
+                             : 1.01 * norm + group.epsilon;
+    return group.iteration == Iteration::bf16
+               ? static_cast<double>(nearest_bf16(scale))
+               : scale;
+}
 
 void muon_step(const Group& group, double rate, const std::vector<Index>& shape, const Vectors& vectors) {
     const auto mu = static_cast<float>(group.momentum);

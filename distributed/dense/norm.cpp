@@ -1,8 +1,9 @@
 // Sums the global norm over ranks in the specification's order, wherever ranges are cut.
-#include "norm.hpp"
+#include <truestep/distributed/dense/norm.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <truestep/distributed/kernels.hpp>
 
@@ -21,13 +22,13 @@ double tree_sum(std::vector<double> sums) {
     return sums.empty() ? 0.0 : sums.front();
 }
 
+} // namespace
+
 double square_sum(const float* values, Index size) {
     double sum = 0.0;
     host::square_sums(0, 1, values, size, &sum);
     return sum;
 }
-
-} // namespace
 
 GlobalNorm::GlobalNorm(const Problem& problem, const Ownership& ownership)
     : whole_(static_cast<std::size_t>(problem.ranks)), cut_(whole_.size()), sharded_(ownership.sharded()) {
@@ -54,16 +55,9 @@ GlobalNorm::GlobalNorm(const Problem& problem, const Ownership& ownership)
     }
 }
 
-double GlobalNorm::of(const float* packed, Communicator& ranks) const {
-    const auto own = static_cast<std::size_t>(ranks.rank());
-    std::vector<double> made;
-    for (const Part& part : whole_[own])
-        made.push_back(square_sum(packed + part.in_packed, part.size));
+double GlobalNorm::of(std::vector<double> made, const std::vector<float>& mine, Communicator& ranks) const {
     if (!sharded_)
         return std::sqrt(tree_sum(std::move(made)));
-    std::vector<float> mine;
-    for (const Part& part : cut_[own])
-        mine.insert(mine.end(), packed + part.in_packed, packed + part.in_packed + part.size);
     std::vector<std::size_t> sums_of;
     std::vector<std::size_t> values_of;
     std::size_t sums = 0;

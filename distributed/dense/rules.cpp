@@ -1,5 +1,5 @@
 // Updates a range of values by SGD, Adam or AdamW.
-#include "rules.hpp"
+#include <truestep/distributed/dense/rules.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,6 @@
 #include <truestep/distributed/scalars.hpp>
 
 namespace truestep::distributed::dense {
-
-namespace {
 
 Scalars adam_scalars(const Group& group, double rate, Index t) {
     problem::HyperParameters hyper;
@@ -20,6 +18,8 @@ Scalars adam_scalars(const Group& group, double rate, Index t) {
     hyper.bias_correction = problem::BiasCorrection::adam;
     return scalars_of(hyper, 1, t, rate);
 }
+
+namespace {
 
 ElementwiseStep sgd_step(const Group& group, double rate, Index t) {
     return [decay = static_cast<float>(group.weight_decay), mu = static_cast<float>(group.momentum),

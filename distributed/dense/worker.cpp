@@ -11,15 +11,12 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/value_digest.hpp>
 
-#include "norm.hpp"
-#include "rules.hpp"
 #include <truestep/distributed/dense/agreement.hpp>
+#include <truestep/distributed/dense/rules.hpp>
 
 namespace truestep::distributed::dense {
 
 namespace {
-
-using Floats = std::vector<float>;
 
 /// A rank's micro-batches: a node of the tree, or part of one.
 struct Node {
@@ -128,46 +125,32 @@ State first_state(const Problem& problem, const Ownership& ownership, int rank,
 }
 
 Worker::Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
-               Options options)
+               Options options, std::unique_ptr<Backend> backend)
     : Worker(Agreed{agreed(problem, options, communicator,
                            {{"parameters with digest", std::to_string(problem::digest_of(parameters))}},
                            [&] {
                                return first_state(problem, Ownership(problem, options.sharded),
                                                   communicator.rank(), parameters);
                            })},
-             problem, communicator, options) {}
+             problem, communicator, options, std::move(backend)) {}
 
-Worker::Worker(Problem problem, State state, Communicator& communicator, Options options)
+Worker::Worker(Problem problem, State state, Communicator& communicator, Options options,
+               std::unique_ptr<Backend> backend)
     : Worker(
           Agreed{agreed(problem, options, communicator, {},
                         [&] { return checked(problem, options, communicator.rank(), std::move(state)); })},
-          problem, communicator, options) {}
+          problem, communicator, options, std::move(backend)) {}
 
-Worker::Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options)
+Worker::Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options,
+               std::unique_ptr<Backend> backend)
     : problem_(std::move(problem)), options_(options), communicator_(communicator),
-      ownership_(problem_, options.sharded), norm_(std::make_unique<GlobalNorm>(problem_, ownership_)),
-      threads_(options.threads), groups_(groups_of(problem_)), state_(std::move(agreed.state)),
-      merges_(merges_of(problem_)) {
+      ownership_(problem_, options.sharded), norm_(problem_, ownership_),
+      backend_(backend ? std::move(backend) : make_host_backend(options.threads)),
+      state_(std::move(agreed.state)), merges_(merges_of(problem_)) {
     mapl::one_thread_unless_asked();
-    parameters_.resize(static_cast<std::size_t>(layout_of(problem_).size()));
-    sums_.emplace_back(parameters_.size());
-    mean_.resize(state_.w.size());
+    backend_->begin(problem_, ownership_, communicator_.rank(), state_);
     halt_unless_finite();
     gather();
-}
-
-Worker::~Worker() = default;
-
-void Worker::everywhere(Index size, const std::function<void(Index, Index)>& work) {
-    constexpr Index unit = 4096;
-    const Index threads = threads_.threads();
-    const Index share = (size / unit + threads - 1) / threads * unit;
-    threads_.run([&](int part) {
-        const Index begin = std::min(size, part * share);
-        const Index end = part + 1 == threads ? size : std::min(size, begin + share);
-        if (begin < end)
-            work(begin, end);
-    });
 }
 
 void Worker::must_be_able_to_go_on() const {
@@ -181,51 +164,16 @@ void Worker::add(std::span<const float> gradient) {
     if (added_ == all)
         throw Error("the step has its " + std::to_string(all) +
                     " micro-batches; end it before another one");
-    if (gradient.size() != parameters_.size())
+    const Index size = layout_of(problem_).size();
+    if (static_cast<Index>(gradient.size()) != size)
         throw Error("the gradient has " + std::to_string(gradient.size()) + " values; the model has " +
-                    std::to_string(parameters_.size()) + " parameters");
-    const auto size = static_cast<Index>(gradient.size());
-    acceptable_ = acceptable_ && host::first_unacceptable(gradient.data(), 0, size) == size;
-    const auto plus = [&](const float* newer, Floats& sum) {
-        everywhere(size, [&](Index begin, Index end) { host::add(begin, end, newer, sum.data()); });
-    };
-    // In a tree, this one closes as many nodes as its number ends in ones.
-    const std::size_t level =
-        problem_.order == Order::tree
-            ? static_cast<std::size_t>(std::countr_one(static_cast<std::uint64_t>(added_)))
-            : 0;
-    while (sums_.size() <= level)
-        sums_.emplace_back(gradient.size());
-    const bool first = problem_.order == Order::tree ? level == 0 : added_ == 0;
-    if (first)
-        std::ranges::copy(gradient, sums_[0].begin());
-    else
-        plus(gradient.data(), sums_[0]);
-    for (std::size_t i = 1; i < level; ++i)
-        plus(sums_[i - 1].data(), sums_[i]);
-    if (level > 0)
-        sums_[level].swap(sums_[level - 1]);
+                    std::to_string(size) + " parameters");
+    acceptable_ = backend_->add(gradient, added_) && acceptable_;
     ++added_;
 }
 
-const float* Worker::sum_of_micro_batches() {
-    if (problem_.order == Order::rank)
-        return sums_[0].data();
-    const auto count = static_cast<std::uint64_t>(added_);
-    auto at = static_cast<std::size_t>(std::countr_zero(count));
-    for (std::size_t level = at + 1; level < sums_.size(); ++level)
-        if ((count >> level & 1U) != 0) {
-            host::add(0, static_cast<Index>(parameters_.size()), sums_[at].data(), sums_[level].data());
-            at = level;
-        }
-    return sums_[at].data();
-}
-
 void Worker::halt_unless_finite() {
-    const auto is_finite = [](const Floats& values) {
-        return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-    };
-    if (all_of_ranks(communicator_, is_finite(state_.w) && is_finite(state_.m)))
+    if (all_of_ranks(communicator_, backend_->is_finite()))
         return;
     ended_ = "halted: after step " + std::to_string(state_.steps) + " a parameter or moment is not finite";
     throw Halted(ended_);
@@ -253,7 +201,7 @@ bool Worker::step(const std::vector<double>& rates) {
         make_mean();
         clip();
         ++state_.steps;
-        update(rates);
+        backend_->update(rates, state_.steps);
         halt_unless_finite();
         gather();
     }
@@ -264,103 +212,43 @@ bool Worker::step(const std::vector<double>& rates) {
 }
 
 void Worker::make_mean() {
-    const float* sum = sum_of_micro_batches();
-    const int own = communicator_.rank();
-    const Index size = ownership_.size(own);
-    const auto bytes = [](Index values) { return static_cast<std::size_t>(values) * sizeof(float); };
-    parts_.resize(static_cast<std::size_t>(size * problem_.ranks));
-    const std::vector<std::size_t> received(static_cast<std::size_t>(problem_.ranks), bytes(size));
+    const void* const sum = backend_->sum(added_);
+    const auto bytes = [this](int rank) {
+        return static_cast<std::size_t>(ownership_.size(rank)) * sizeof(float);
+    };
+    const std::vector<std::size_t> received(static_cast<std::size_t>(problem_.ranks),
+                                            bytes(communicator_.rank()));
     if (!ownership_.sharded()) {
-        communicator_.start_all_gather(Traffic::gradient, sum, parts_.data(), received)->wait();
+        communicator_.start_all_gather(Traffic::gradient, sum, backend_->parts(), received)->wait();
     } else {
         std::vector<std::size_t> sent;
-        if (!ownership_.in_order())
-            packed_.resize(parameters_.size());
-        Index begin = 0;
-        for (int rank = 0; rank < problem_.ranks; ++rank) {
-            sent.push_back(bytes(ownership_.size(rank)));
-            if (!ownership_.in_order())
-                ownership_.pack(rank, sum, packed_.data() + begin);
-            begin += ownership_.size(rank);
-        }
-        communicator_
-            .start_all_to_all(Traffic::gradient, ownership_.in_order() ? sum : packed_.data(), sent,
-                              parts_.data(), received)
-            ->wait();
+        for (int rank = 0; rank < problem_.ranks; ++rank)
+            sent.push_back(bytes(rank));
+        communicator_.start_all_to_all(Traffic::gradient, sum, sent, backend_->parts(), received)->wait();
     }
-    Scalars scalars;
-    scalars.workers = static_cast<float>(static_cast<double>(divisor_of(problem_)));
-    everywhere(size, [&](Index begin, Index end) {
-        for (const auto& [left, right] : merges_)
-            host::add(begin, end, parts_.data() + right * size, parts_.data() + left * size);
-        host::fold(scalars, 1, begin, end, parts_.data(), size, mean_.data());
-    });
+    backend_->make_mean(merges_, static_cast<float>(static_cast<double>(divisor_of(problem_))));
 }
 
 void Worker::clip() {
     if (problem_.clip_norm == 0.0)
         return;
-    const double norm = norm_->of(mean_.data(), communicator_);
+    const int own = communicator_.rank();
+    std::vector<double> sums = backend_->square_sums(norm_.whole(own));
+    const double norm = norm_.of(std::move(sums), backend_->values(norm_.cut(own)), communicator_);
     if (const float factor = clip_factor(problem_.clip_norm, norm); factor != 1.0F)
-        for (float& value : mean_)
-            value = value * factor;
-}
-
-void Worker::update(const std::vector<double>& rates) {
-    Index packed = 0;
-    for (const Piece& piece : ownership_.pieces(communicator_.rank())) {
-        const std::size_t index = groups_[piece.tensor];
-        const Group& group = problem_.groups[index];
-        const auto at = [packed](Floats& of) { return of.empty() ? nullptr : of.data() + packed; };
-        const Vectors vectors{mean_.data() + packed, at(state_.w), at(state_.m), at(state_.v)};
-        if (group.rule == Rule::muon)
-            muon_step(group, rates[index], problem_.tensors[piece.tensor].shape, vectors);
-        else
-            everywhere(piece.size(), [&, step = elementwise_step(group, rates[index], state_.steps)](
-                                         Index begin, Index end) { step(begin, end, vectors); });
-        packed += piece.size();
-    }
+        backend_->scale(factor);
 }
 
 void Worker::gather() {
-    const bool rounds = problem_.copies == Copies::bf16;
-    const auto to_copy = [](float w) { return element::to_bf16(w); };
-    if (!ownership_.sharded()) {
-        if (rounds)
-            std::ranges::transform(state_.w, parameters_.begin(),
-                                   [&](float w) { return element::from_bf16(to_copy(w)); });
-        else
-            std::ranges::copy(state_.w, parameters_.begin());
-        return;
-    }
-    const auto gathered = [&]<class Value>(const std::vector<Value>& mine, Value* all) {
+    const void* const own = backend_->own();
+    if (ownership_.sharded()) {
+        const std::size_t width = problem_.copies == Copies::bf16 ? sizeof(std::uint16_t) : sizeof(float);
         std::vector<std::size_t> sizes;
         for (int rank = 0; rank < problem_.ranks; ++rank)
-            sizes.push_back(static_cast<std::size_t>(ownership_.size(rank)) * sizeof(Value));
-        communicator_.start_all_gather(Traffic::parameters, mine.data(), all, sizes)->wait();
-    };
-    const auto unpack = [&](const auto& packed) {
-        Index begin = 0;
-        for (int rank = 0; rank < problem_.ranks; ++rank) {
-            ownership_.unpack(rank, packed.data() + begin, parameters_.data());
-            begin += ownership_.size(rank);
-        }
-    };
-    if (rounds) {
-        std::vector<std::uint16_t> copies(state_.w.size());
-        std::ranges::transform(state_.w, copies.begin(), to_copy);
-        std::vector<std::uint16_t> all(parameters_.size());
-        gathered(copies, all.data());
-        Floats values(all.size());
-        std::ranges::transform(all, values.begin(), element::from_bf16);
-        unpack(values);
-    } else if (ownership_.in_order()) {
-        gathered(state_.w, parameters_.data());
-    } else {
-        packed_.resize(parameters_.size());
-        gathered(state_.w, packed_.data());
-        unpack(packed_);
+            sizes.push_back(static_cast<std::size_t>(ownership_.size(rank)) * width);
+        communicator_.start_all_gather(Traffic::parameters, own, backend_->all(), sizes)->wait();
     }
+    backend_->show();
 }
 
 } // namespace truestep::distributed::dense

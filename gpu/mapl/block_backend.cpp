@@ -6,7 +6,7 @@
 
 #include "backend.hpp"
 #include "device_traffic.hpp"
-#include "host_products.hpp"
+#include <truestep/gpu/mapl/host_products.hpp>
 
 namespace truestep::gpu::mapl {
 

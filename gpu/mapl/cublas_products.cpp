@@ -1,5 +1,5 @@
 // Multiplies matrices with cuBLAS in fp32, as work of a stream with a workspace of its own.
-#include "cublas_products.hpp"
+#include <truestep/gpu/mapl/cublas_products.hpp>
 
 #include <algorithm>
 #include <limits>

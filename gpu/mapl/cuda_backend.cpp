@@ -5,8 +5,8 @@
 #include <truestep/gpu/peers.hpp>
 
 #include "backend.hpp"
-#include "cublas_products.hpp"
 #include "device_traffic.hpp"
+#include <truestep/gpu/mapl/cublas_products.hpp>
 
 namespace truestep::gpu::mapl {
 

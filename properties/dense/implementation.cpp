@@ -30,9 +30,10 @@ distributed::Disturbance disturbance(Index late) {
 
 class WorkerUnderTest final : public RankUnderTest {
   public:
-    WorkerUnderTest(const Beginning& beginning, distributed::Communicator& ranks)
+    WorkerUnderTest(const Beginning& beginning, distributed::Communicator& ranks,
+                    std::unique_ptr<distributed::dense::Backend> backend)
         : problem_(beginning.problem), options_{beginning.threads, beginning.sharded}, rank_(ranks.rank()),
-          worker_(make(beginning, ranks)) {}
+          worker_(make(beginning, ranks, std::move(backend))) {}
 
     void add(std::span<const float> gradient) override { worker_->add(gradient); }
     bool step(const std::vector<double>& rates) override {
@@ -58,17 +59,19 @@ class WorkerUnderTest final : public RankUnderTest {
 
   private:
     std::unique_ptr<distributed::dense::Worker> make(const Beginning& beginning,
-                                                     distributed::Communicator& ranks) {
+                                                     distributed::Communicator& ranks,
+                                                     std::unique_ptr<distributed::dense::Backend> backend) {
         using distributed::dense::Worker;
         try {
             if (beginning.folder.empty())
-                return std::make_unique<Worker>(problem_, beginning.parameters, ranks, options_);
+                return std::make_unique<Worker>(problem_, beginning.parameters, ranks, options_,
+                                                std::move(backend));
             const auto checkpoint = distributed::dense::latest(beginning.folder);
             if (!checkpoint)
                 throw Error(beginning.folder.string() + ": there is no checkpoint; save one first");
             return std::make_unique<Worker>(
-                problem_, distributed::dense::load(*checkpoint, problem_, options_, rank_), ranks,
-                options_);
+                problem_, distributed::dense::load(*checkpoint, problem_, options_, rank_), ranks, options_,
+                std::move(backend));
         } catch (const distributed::dense::Halted& halted) {
             throw Halted(halted.what());
         }
@@ -82,13 +85,17 @@ class WorkerUnderTest final : public RankUnderTest {
 
 } // namespace
 
-std::unique_ptr<RankUnderTest> begin_worker(const Beginning& beginning, distributed::Communicator& ranks) {
-    return std::make_unique<WorkerUnderTest>(beginning, ranks);
+Begin workers(MakeBackend backend) {
+    return [backend = std::move(backend)](const Beginning& beginning, distributed::Communicator& ranks) {
+        return std::make_unique<WorkerUnderTest>(beginning, ranks,
+                                                 backend(ranks.rank(), beginning.threads));
+    };
 }
 
 GroupImplementation::GroupImplementation(std::string name, Begin begin,
-                                         std::shared_ptr<const gate::Group> group)
-    : name_(std::move(name)), begin_(std::move(begin)), group_(std::move(group)) {}
+                                         std::shared_ptr<const gate::Group> group, Placement placement)
+    : name_(std::move(name)), begin_(std::move(begin)), group_(std::move(group)),
+      placement_(std::move(placement)) {}
 
 std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const {
     std::vector<RankRecord> records(static_cast<std::size_t>(scenario.most_ranks()));

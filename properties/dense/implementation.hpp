@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
+#include <truestep/distributed/dense/backend.hpp>
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/implementation.hpp>
 
@@ -97,16 +98,25 @@ class Implementation : public gate::Implementation {
     [[nodiscard]] virtual VisibleState visible() const { return {}; }
 };
 
+/// Where an implementation runs, and why not here.
+struct Placement {
+    std::string unavailable{};
+    std::string runs_on{};
+};
+
 /// An implementation on a group's ranks.
 class GroupImplementation final : public Implementation {
   public:
-    GroupImplementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group);
+    GroupImplementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group,
+                        Placement placement = {});
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int workers) const override { return group_->takes(workers); }
     bool any(bool here) const override { return group_->any(here); }
+    std::string unavailable() const override { return placement_.unavailable; }
+    std::string runs_on() const override { return placement_.runs_on; }
     std::vector<RankRecord> run(const Scenario& scenario) const override;
 
   private:
@@ -116,11 +126,13 @@ class GroupImplementation final : public Implementation {
     std::string name_;
     Begin begin_;
     std::shared_ptr<const gate::Group> group_;
+    Placement placement_;
     mutable int runs_ = 0; ///< for the names of folders
 };
 
-/// The implementation in distributed/dense.
-[[nodiscard]] std::unique_ptr<RankUnderTest> begin_worker(const Beginning& beginning,
-                                                          distributed::Communicator& ranks);
+/// Makes a rank's backend.
+using MakeBackend = std::function<std::unique_ptr<distributed::dense::Backend>(int rank, int threads)>;
+/// The workers of distributed/dense over a backend.
+[[nodiscard]] Begin workers(MakeBackend backend);
 
 } // namespace truestep::properties::dense

@@ -3,6 +3,7 @@
 
 #include <truestep/verify/dense/traces.hpp>
 
+#include "devices.hpp"
 #include "planted/planted.hpp"
 #include "program.hpp"
 #include "trial.hpp"
@@ -22,8 +23,14 @@ gate::System dense_system() {
             system.properties.push_back(std::move(property));
     system.properties.push_back(reference_property());
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{std::make_shared<GroupImplementation>("host", begin_worker, group),
-                                     planted(0, group)};
+        gate::Implementations all{std::make_shared<GroupImplementation>(
+            "host",
+            workers([](int, int threads) { return distributed::dense::make_host_backend(threads); }),
+            group)};
+        for (const auto& implementation : on_devices(group))
+            all.push_back(implementation);
+        all.push_back(planted(0, group));
+        return all;
     };
     system.program = program_implementation;
     system.known_bugs = known_bugs();

@@ -10,12 +10,12 @@
 
 #include "backend.hpp"
 #include "device_traffic.hpp"
-#include "host_products.hpp"
 #include "planted/algorithms.hpp"
+#include <truestep/gpu/mapl/host_products.hpp>
 #if defined(TRUESTEP_WITH_CUBLAS)
 #include <truestep/gpu/cuda_machine.hpp>
 
-#include "cublas_products.hpp"
+#include <truestep/gpu/mapl/cublas_products.hpp>
 #endif
 
 namespace truestep::gpu::mapl::device_known_bugs {

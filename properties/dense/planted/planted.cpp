@@ -1,14 +1,18 @@
 // Lists the known bugs of dense training, and makes an implementation with one of them.
 #include "planted.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <truestep/problem/error.hpp>
 
+#include "devices.hpp"
 #include "plain.hpp"
 
 namespace truestep::properties::dense {
 
 std::vector<gate::KnownBug> known_bugs() {
-    return {
+    std::vector<gate::KnownBug> all{
         {plain_sgd, "plain SGD in place of the rule",
          "The loss goes down all the same. DeepSpeed did so with Muon at its default stage."},
         {no_first_correction, "the first moment is not corrected", "Adam's first steps are too small."},
@@ -96,10 +100,14 @@ std::vector<gate::KnownBug> known_bugs() {
          "Needs accumulation sum and several micro-batches."},
         {runs_mixed, "a checkpoint is read though one rank's file is of another run",
          "The state is of two runs. Needs a restart and a folder that two runs saved to."}};
+    std::ranges::copy(known_bugs_on_devices().listed(), std::back_inserter(all));
+    return all;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
+    if (known_bugs_on_devices().has(number))
+        return device_known_bug(number, "planted-" + std::to_string(number), group);
     if (number < none || number >= number_of_bugs)
         throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     return std::make_shared<GroupImplementation>(

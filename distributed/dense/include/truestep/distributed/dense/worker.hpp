@@ -10,12 +10,9 @@
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
-#include <truestep/distributed/dense/state.hpp>
-#include <truestep/distributed/workers.hpp>
+#include <truestep/distributed/dense/backend.hpp>
 
 namespace truestep::distributed::dense {
-
-class GlobalNorm;
 
 /// A parameter or a moment has turned non-finite, and all ranks stop.
 class Halted : public std::runtime_error {
@@ -34,11 +31,15 @@ class Worker {
   public:
     /// All ranks call it with the same problem and parameters. Throws truestep::Error on all ranks,
     /// which names the rank, if one differs in a setting or cannot begin.
+    /// Without a backend the vectors are in the host's memory.
     Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
-           Options options = {});
+           Options options = {}, std::unique_ptr<Backend> backend = nullptr);
     /// Continues from a state of this ownership: each rank with its own of the same step.
-    Worker(Problem problem, State state, Communicator& communicator, Options options = {});
-    ~Worker();
+    Worker(Problem problem, State state, Communicator& communicator, Options options = {},
+           std::unique_ptr<Backend> backend = nullptr);
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    ~Worker() = default;
 
     /// Adds the gradient of this rank's next micro-batch; nothing travels.
     void add(std::span<const float> gradient);
@@ -49,43 +50,36 @@ class Worker {
     bool step(const std::vector<double>& rates);
 
     /// All parameters, as the next gradient sees them.
-    [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
-    [[nodiscard]] const State& state() const { return state_; }
+    [[nodiscard]] std::span<const float> parameters() const { return backend_->parameters(); }
+    [[nodiscard]] const State& state() const {
+        backend_->fetch(state_);
+        return state_;
+    }
     [[nodiscard]] const Ownership& ownership() const { return ownership_; }
 
   private:
     struct Agreed {
         State state;
     };
-    Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options);
+    Worker(Agreed agreed, Problem problem, Communicator& communicator, Options options,
+           std::unique_ptr<Backend> backend);
 
     void must_be_able_to_go_on() const;
-    [[nodiscard]] const float* sum_of_micro_batches();
     void halt_unless_finite();
     void make_mean();
     void clip();
-    void update(const std::vector<double>& rates);
     void gather();
-    /// Shares [0, size) among the threads.
-    void everywhere(Index size, const std::function<void(Index begin, Index end)>& work);
 
     Problem problem_;
     Options options_;
     Communicator& communicator_;
     Ownership ownership_;
-    std::unique_ptr<GlobalNorm> norm_;
-    Workers threads_;
-    std::vector<std::size_t> groups_; ///< of each tensor
-    State state_;
-    std::vector<float> parameters_;
-    /// With order tree, sum i is of 2^i micro-batches; with order rank there is one.
-    std::vector<std::vector<float>> sums_;
+    GlobalNorm norm_;
+    std::unique_ptr<Backend> backend_;
+    mutable State state_; ///< its vectors may be older than the backend's
     Index added_ = 0;
     bool acceptable_ = true;
-    std::vector<std::pair<int, int>> merges_; ///< of the ranks' sums: the second is added to the first
-    std::vector<float> packed_;               ///< by owner, where that is not the parameters' order
-    std::vector<float> parts_;                ///< what this rank owns, of all ranks
-    std::vector<float> mean_;
+    Merges merges_;     ///< of the ranks' sums
     std::string ended_; ///< why there is no further step
 };
 

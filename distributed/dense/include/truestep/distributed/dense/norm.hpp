@@ -13,12 +13,6 @@ namespace truestep::distributed::dense {
 /// all ranks, which make its sum themselves.
 class GlobalNorm {
   public:
-    GlobalNorm(const Problem& problem, const Ownership& ownership);
-
-    /// The norm of all ranks' packed means; all ranks call it and get the same bits.
-    [[nodiscard]] double of(const float* packed, Communicator& ranks) const;
-
-  private:
     /// Values of one block that lie one after the other in a rank's packed vector.
     struct Part {
         std::size_t block = 0;
@@ -28,10 +22,25 @@ class GlobalNorm {
     };
     using Parts = std::vector<Part>;
 
+    GlobalNorm(const Problem& problem, const Ownership& ownership);
+
+    /// What a rank has of whole blocks, and of cut ones.
+    [[nodiscard]] const Parts& whole(int rank) const { return whole_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] const Parts& cut(int rank) const { return cut_[static_cast<std::size_t>(rank)]; }
+
+    /// The norm of all ranks' packed means, from this rank's sums of its whole blocks and values of its cut
+    /// ones; all ranks call it and get the same bits.
+    [[nodiscard]] double of(std::vector<double> sums, const std::vector<float>& values,
+                            Communicator& ranks) const;
+
+  private:
     std::vector<Index> sizes_; ///< of the blocks
     std::vector<Parts> whole_; ///< of each rank
     std::vector<Parts> cut_;   ///< of each rank
     bool sharded_;
 };
+
+/// The sum of squares of at most one block, in its order.
+[[nodiscard]] double square_sum(const float* values, Index size);
 
 } // namespace truestep::distributed::dense

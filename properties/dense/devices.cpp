@@ -1,0 +1,85 @@
+// The workers over the backends of gpu/dense as implementations under test, and their known bugs: the
+// host's form anywhere, the device's where there is one.
+#include "devices.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/dense/planted_devices.hpp>
+#include <truestep/gpu/forms.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
+
+#include "implementation.hpp"
+#include "planted/plain.hpp"
+
+namespace truestep::properties::dense {
+
+namespace {
+
+using gpu::dense::device_known_bugs::backend_on;
+using gpu::dense::device_known_bugs::KnownBug;
+
+/// The block size depends on the number of threads. Streams of different ranks are early and late with
+/// different work.
+Begin blocks(KnownBug known_bug) {
+    return workers([known_bug](int rank, int threads) {
+        constexpr std::array sizes{256, 64, 32};
+        return backend_on(known_bug,
+                          gpu::HostStream(sizes[static_cast<std::size_t>(threads - 1) % sizes.size()],
+                                          1 + 16 * static_cast<std::uint64_t>(rank) +
+                                              static_cast<std::uint64_t>(threads)));
+    });
+}
+
+/// All ranks on the first device.
+Begin one_device([[maybe_unused]] KnownBug known_bug) {
+#if defined(TRUESTEP_WITH_CUBLAS)
+    return workers([known_bug](int rank, int) {
+        gpu::set_schedule(rank);
+        return backend_on(known_bug, gpu::CudaStream({.device = 0, .stream = nullptr, .graphs = false}));
+    });
+#else
+    return {};
+#endif
+}
+
+/// Why products are unavailable in this build or on this machine, or "".
+std::string no_cublas() {
+#if defined(TRUESTEP_WITH_CUBLAS)
+    return gpu::availability().devices == 0 ? "" : gpu::mapl::products_unavailable();
+#else
+    return "built without cuBLAS, which multiplies matrices on a device";
+#endif
+}
+
+std::shared_ptr<const gate::Implementation> on_device(KnownBug known_bug, std::string name,
+                                                      const std::shared_ptr<const gate::Group>& group) {
+    const gpu::Form form = gpu::form_of_one_device(no_cublas());
+    return std::make_shared<GroupImplementation>(name.empty() ? form.name : std::move(name),
+                                                 one_device(known_bug), group,
+                                                 Placement{form.unavailable, form.runs_on});
+}
+
+} // namespace
+
+gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
+    return {std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
+            on_device(KnownBug::none, "", group)};
+}
+
+const gpu::DeviceMistakes& known_bugs_on_devices() {
+    static const gpu::DeviceMistakes all{number_of_bugs, gpu::dense::device_known_bugs::descriptions()};
+    return all;
+}
+
+std::shared_ptr<const gate::Implementation>
+device_known_bug(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
+    const auto known_bug = static_cast<KnownBug>(known_bugs_on_devices().planted_as(number));
+    if (known_bugs_on_devices().on_device(number))
+        return on_device(known_bug, name, group);
+    return std::make_shared<GroupImplementation>(name, blocks(known_bug), group);
+}
+
+} // namespace truestep::properties::dense
