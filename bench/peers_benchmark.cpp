@@ -312,7 +312,7 @@ int main(int argc, char** argv) {
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
     app.add_option("--threads", options.threads,
-                   "that share a rank's passes; of scape's rows alone, the others have one")
+                   "that share a rank's passes; of scape's and adamw's rows, the others have one")
         ->check(CLI::Range(1, 256));
     app.add_option("--communicator", options.communicator, "threads, or mpi under mpirun")
         ->check(CLI::IsMember({"threads", "mpi"}));

@@ -1,80 +1,64 @@
-// Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of
-// the parameters. A rank stores both moments of its shard only.
+// Dense AdamW, sharded, as a peer: the worker of dense training, over one tensor.
 #include <algorithm>
-#include <cstddef>
-#include <string>
 #include <utility>
 
-#include <truestep/distributed/aligned.hpp>
-#include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/local.hpp>
+#include <truestep/distributed/dense/worker.hpp>
 #include <truestep/problem/error.hpp>
 
-#include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 
 namespace truestep::peers {
 namespace {
 
-namespace host = distributed::host;
+namespace dense = distributed::dense;
+
+dense::Problem problem_of(const Setting& setting, int ranks) {
+    dense::Group group = dense::group_of(dense::Rule::adamw, {"all"});
+    group.beta1 = setting.hyper.beta1;
+    group.beta2 = setting.hyper.beta2;
+    group.epsilon = setting.hyper.epsilon;
+    group.weight_decay = setting.hyper.weight_decay;
+    dense::Problem problem;
+    problem.tensors = {{"all", {setting.size}, "all"}};
+    problem.groups = {group};
+    problem.ranks = ranks;
+    problem.micro_batches.assign(static_cast<std::size_t>(ranks), 1);
+    return problem;
+}
 
 class AdamW final : public Peer {
   public:
     AdamW(const Setting& setting, Communicator& communicator, std::span<const float> parameters)
-        : hyper_(setting.hyper), communicator_(communicator),
-          ranges_(shards(setting.size, communicator.size())),
-          own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
-          w_(parameters.begin(), parameters.end()),
-          received_(communicator.size() == 1 ? 0 : size() * static_cast<std::size_t>(communicator.size())),
-          m_(size(), 0.0F), v_(size(), 0.0F), g_(communicator.size() == 1 ? 0 : size()) {
-        hyper_.bias_correction = problem::BiasCorrection::adam;
-    }
+        : problem_(problem_of(setting, communicator.size())),
+          communicator_(communicator), options_{.threads = setting.threads},
+          worker_(std::make_unique<dense::Worker>(problem_, parameters, communicator, options_)) {}
 
     void step(std::span<const float> gradient, double learning_rate) override {
-        const int ranks = communicator_.size();
-        const auto s = scalars_of(hyper_, ranks, ++steps_, learning_rate);
-        const auto by_owner = sizes_of(ranges_, sizeof(float));
-        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), size() * sizeof(float));
-        const float* mean = gradient.data(); // a single rank's gradient is the mean
-        if (ranks > 1) {
-            communicator_
-                .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
-                ->wait();
-            host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), g_.data());
-            mean = g_.data();
-        }
-        float* const w = w_.data() + own_.begin;
-        if (!host::inner(distributed::InnerRule::adamw, s, 0, own_.size(),
-                         {mean, w, m_.data(), v_.data(), w, m_.data(), v_.data()}))
+        if (!worker_->step(gradient, {learning_rate}))
             throw Error("rank " + std::to_string(communicator_.rank()) + ": a gradient is not finite");
-        communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
     }
-    [[nodiscard]] std::span<const float> parameters() const override { return w_; }
+    [[nodiscard]] std::span<const float> parameters() const override { return worker_->parameters(); }
 
     [[nodiscard]] State state() override {
-        return State{
-            {{"w", {w_.begin(), w_.end()}}, {"m", {m_.begin(), m_.end()}}, {"v", {v_.begin(), v_.end()}}},
-            {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+        const dense::State& now = worker_->state();
+        return State{{{"w", {now.w.begin(), now.w.end()}},
+                      {"m", {now.m.begin(), now.m.end()}},
+                      {"v", {now.v.begin(), now.v.end()}}},
+                     {{"steps", {static_cast<std::uint64_t>(now.steps)}}}};
     }
     void restore(const State& state) override {
-        for (auto [name, vector] : {std::pair{"w", &w_}, {"m", &m_}, {"v", &v_}})
+        dense::State next = worker_->state();
+        for (auto [name, vector] : {std::pair{"w", &next.w}, {"m", &next.m}, {"v", &next.v}})
             std::ranges::copy(values_in(state, name, vector->size()), vector->begin());
-        steps_ = count_in(state, "steps");
+        next.steps = count_in(state, "steps");
+        worker_ = std::make_unique<dense::Worker>(problem_, std::move(next), communicator_, options_);
     }
 
   private:
-    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
-
-    problem::HyperParameters hyper_;
+    dense::Problem problem_;
     Communicator& communicator_;
-    std::vector<problem::Range> ranges_;
-    problem::Range own_;
-    distributed::AlignedFloats w_;
-    distributed::AlignedFloats received_;
-    distributed::AlignedFloats m_;
-    distributed::AlignedFloats v_;
-    distributed::AlignedFloats g_;
-    Index steps_ = 0;
+    dense::Options options_;
+    std::unique_ptr<dense::Worker> worker_;
 };
 
 } // namespace

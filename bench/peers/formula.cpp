@@ -23,7 +23,9 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
         return dense(2, 4);
     if (kind == "dense-bf16-all")
         return dense(2, 2);
-    if (kind == "adamw" || kind == "diloco")
+    if (kind == "adamw") // it also says whether all that it owns stays finite
+        return dense(4, 4) + (verdict + 1) * others;
+    if (kind == "diloco")
         return dense(4, 4);
     if (kind == "gasloc")
         return formula_bytes(name, setting, ranks) / static_cast<double>(ranks);

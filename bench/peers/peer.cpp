@@ -18,7 +18,7 @@ constexpr std::array<Kind, 12> all_kinds{{
     {"dense", Number::none, true, true, "AdamS, sharded: gradients and parameters as fp32"},
     {"dense-bf16", Number::none, true, true, "AdamS, sharded: gradients as bf16, parameters as fp32"},
     {"dense-bf16-all", Number::none, true, true, "AdamS, sharded: gradients and parameters as bf16"},
-    {"adamw", Number::none, true, true, "AdamW, sharded: gradients and parameters as fp32"},
+    {"adamw", Number::none, true, true, "AdamW, sharded: gradients and parameters as fp32", true},
     {"topk-indices", Number::density, true, true, "each rank's own top k, values and indices, by all"},
     {"ok-topk", Number::density, false, true, "balanced sparse all-reduce after Ok-Topk"},
     {"unsharded", Number::density, true, true, "SCAPE in its authors' non-sharded form, bitmap masks"},

@@ -92,9 +92,7 @@ double first_scale(const Group& group, double norm) {
     const double scale = group.orthogonalization == Orthogonalization::newton_schulz
                              ? std::max(norm, group.epsilon)
                              : 1.01 * norm + group.epsilon;
-    return group.iteration == Iteration::bf16
-               ? static_cast<double>(nearest_bf16(scale))
-               : scale;
+    return group.iteration == Iteration::bf16 ? static_cast<double>(nearest_bf16(scale)) : scale;
 }
 
 void muon_step(const Group& group, double rate, const std::vector<Index>& shape, const Vectors& vectors) {

@@ -160,6 +160,10 @@ void Worker::must_be_able_to_go_on() const {
 
 void Worker::add(std::span<const float> gradient) {
     must_be_able_to_go_on();
+    add(gradient, false);
+}
+
+void Worker::add(std::span<const float> gradient, bool lent) {
     const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
     if (added_ == all)
         throw Error("the step has its " + std::to_string(all) +
@@ -168,7 +172,7 @@ void Worker::add(std::span<const float> gradient) {
     if (static_cast<Index>(gradient.size()) != size)
         throw Error("the gradient has " + std::to_string(gradient.size()) + " values; the model has " +
                     std::to_string(size) + " parameters");
-    acceptable_ = backend_->add(gradient, added_) && acceptable_;
+    acceptable_ = backend_->add(gradient, added_, lent && all == 1) && acceptable_;
     ++added_;
 }
 
@@ -180,10 +184,19 @@ void Worker::halt_unless_finite() {
 }
 
 bool Worker::step(const std::vector<double>& rates) {
+    return step({}, rates);
+}
+
+bool Worker::step(std::span<const float> last, const std::vector<double>& rates) {
     must_be_able_to_go_on();
+    const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
+    bool lent = false;
     const std::string fault = fault_of([&] {
+        if (!last.empty()) {
+            add(last, true);
+            lent = all == 1;
+        }
         check_rates(problem_, rates);
-        const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
         if (added_ != all)
             throw Error("the step has " + std::to_string(added_) + " of its " + std::to_string(all) +
                         " micro-batches; add the others first");
@@ -195,6 +208,9 @@ bool Worker::step(const std::vector<double>& rates) {
         goes_on = agree_on_step(problem_, state_.steps + 1, rates, acceptable_, fault, communicator_);
     } catch (const Error&) {
         ended_.clear();
+        // Whoever tries again may have overwritten what was lent.
+        if (lent)
+            backend_->add(last, 0, false);
         throw;
     }
     if (goes_on) {
@@ -218,13 +234,14 @@ void Worker::make_mean() {
     };
     const std::vector<std::size_t> received(static_cast<std::size_t>(problem_.ranks),
                                             bytes(communicator_.rank()));
+    void* const parts = backend_->parts();
     if (!ownership_.sharded()) {
-        communicator_.start_all_gather(Traffic::gradient, sum, backend_->parts(), received)->wait();
-    } else {
+        communicator_.start_all_gather(Traffic::gradient, sum, parts, received)->wait();
+    } else if (parts != sum) {
         std::vector<std::size_t> sent;
         for (int rank = 0; rank < problem_.ranks; ++rank)
             sent.push_back(bytes(rank));
-        communicator_.start_all_to_all(Traffic::gradient, sum, sent, backend_->parts(), received)->wait();
+        communicator_.start_all_to_all(Traffic::gradient, sum, sent, parts, received)->wait();
     }
     backend_->make_mean(merges_, static_cast<float>(static_cast<double>(divisor_of(problem_))));
 }
@@ -241,12 +258,13 @@ void Worker::clip() {
 
 void Worker::gather() {
     const void* const own = backend_->own();
-    if (ownership_.sharded()) {
+    void* const all = backend_->all();
+    if (ownership_.sharded() && all != own) {
         const std::size_t width = problem_.copies == Copies::bf16 ? sizeof(std::uint16_t) : sizeof(float);
         std::vector<std::size_t> sizes;
         for (int rank = 0; rank < problem_.ranks; ++rank)
             sizes.push_back(static_cast<std::size_t>(ownership_.size(rank)) * width);
-        communicator_.start_all_gather(Traffic::parameters, own, backend_->all(), sizes)->wait();
+        communicator_.start_all_gather(Traffic::parameters, own, all, sizes)->wait();
     }
     backend_->show();
 }

@@ -69,7 +69,7 @@ class BlockBackend final : public Backend {
         machine_.resize(all_, size_);
     }
 
-    bool add(std::span<const float> gradient, Index number) override {
+    bool add(std::span<const float> gradient, Index number, bool /*lent*/) override {
         const bool tree = problem_->order == Order::tree;
         const std::size_t level =
             tree ? static_cast<std::size_t>(std::countr_one(static_cast<std::uint64_t>(number))) : 0;

@@ -35,10 +35,17 @@ class WorkerUnderTest final : public RankUnderTest {
         : problem_(beginning.problem), options_{beginning.threads, beginning.sharded}, rank_(ranks.rank()),
           worker_(make(beginning, ranks, std::move(backend))) {}
 
-    void add(std::span<const float> gradient) override { worker_->add(gradient); }
+    // Sharded ranks lend the last micro-batch, others have it copied.
+    void add(std::span<const float> gradient) override {
+        if (!last_.empty())
+            worker_->add(last_);
+        last_.assign(gradient.begin(), gradient.end());
+        if (!options_.sharded)
+            worker_->add(std::exchange(last_, {}));
+    }
     bool step(const std::vector<double>& rates) override {
         try {
-            return worker_->step(rates);
+            return worker_->step(std::exchange(last_, {}), rates);
         } catch (const distributed::dense::Halted& halted) {
             throw Halted(halted.what());
         }
@@ -80,6 +87,7 @@ class WorkerUnderTest final : public RankUnderTest {
     Problem problem_;
     distributed::dense::Options options_;
     int rank_;
+    Floats last_; ///< the micro-batch that was added last
     std::unique_ptr<distributed::dense::Worker> worker_;
 };
 
@@ -128,7 +136,7 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
 }
 
 void GroupImplementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
-                          int only_saver, distributed::Communicator& ranks, RankRecord& record) const {
+                               int only_saver, distributed::Communicator& ranks, RankRecord& record) const {
     const int rank = ranks.rank();
     distributed::CountingCommunicator counted(ranks, disturbance(scenario.late));
     const Problem& problem = scenario.at(first);

@@ -20,14 +20,15 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    /// Takes over what this rank owns. `state` may be worked on in place: it stays where it is.
+    /// Takes over what this rank owns.
     virtual void begin(const Problem& problem, const Ownership& ownership, int rank, State& state) = 0;
-    /// Adds the gradient of micro-batch `number` of this step, from 0 on, which the caller may overwrite
-    /// afterwards. False if one of its values is not acceptable.
-    virtual bool add(std::span<const float> gradient, Index number) = 0;
+    /// Adds the gradient of micro-batch `number` of this step, from 0 on. False if one of its values is not
+    /// acceptable. One that is `lent` is the only one, and stays as it is until the step ends; the caller
+    /// may overwrite others afterwards.
+    virtual bool add(std::span<const float> gradient, Index number, bool lent) = 0;
     /// The sum of `count` micro-batches; of sharded ranks it is packed, rank after rank.
     virtual const void* sum(Index count) = 0;
-    /// Where all ranks' sums of what this rank owns go, rank after rank.
+    /// Where all ranks' sums of what this rank owns go, rank after rank; sum() itself if none has to move.
     virtual void* parts() = 0;
     /// Makes the mean of the parts.
     virtual void make_mean(const Merges& merges, float divisor) = 0;
@@ -42,7 +43,7 @@ class Backend {
     [[nodiscard]] virtual bool is_finite() = 0;
     /// What this rank owns as it travels: fp32 numbers, or two bytes each with copies.
     virtual const void* own() = 0;
-    /// Where all ranks' go, rank after rank.
+    /// Where all ranks' go, rank after rank; own() itself if none has to move.
     virtual void* all() = 0;
     /// Makes the parameters of what is in all(), or of own() where nothing is sharded.
     virtual void show() = 0;

@@ -48,6 +48,9 @@ class Worker {
     /// names the rank, if one lacks a micro-batch or has other rates: then nothing has changed, and the
     /// step may be tried again. After Aborted or Halted there is no further step.
     bool step(const std::vector<double>& rates);
+    /// The same, and adds the last micro-batch before. If it is the only one, its gradient is not copied:
+    /// it must stay as it is until the call returns. A step that is tried again has it already.
+    bool step(std::span<const float> last, const std::vector<double>& rates);
 
     /// All parameters, as the next gradient sees them.
     [[nodiscard]] std::span<const float> parameters() const { return backend_->parameters(); }
@@ -65,6 +68,7 @@ class Worker {
            std::unique_ptr<Backend> backend);
 
     void must_be_able_to_go_on() const;
+    void add(std::span<const float> gradient, bool lent);
     void halt_unless_finite();
     void make_mean();
     void clip();
