@@ -15,7 +15,8 @@ import sys
 import tarfile
 
 FORMAT = "scape-gpu-gate 2"
-CHECKS = ("cuda", "gasloc", "mapl", "cuda-nccl", "planted", "planted-gasloc", "planted-mapl")
+CHECKS = ("cuda", "gasloc", "mapl", "dense", "cuda-nccl", "planted", "planted-gasloc", "planted-mapl",
+          "planted-dense")
 ALWAYS = ("environment", "probe")  # of this machine, whatever was there before
 LINES_OF_A_FAILURE = 3
 COLUMNS = 160
