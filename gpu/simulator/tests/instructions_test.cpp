@@ -189,8 +189,8 @@ TEST_P(AccessOf, MovesTheBytesOfItsType) {
 }
 
 const std::vector<std::string> access_types{
-    "u8",    "u16",    "u32",    "u64",    "f32",    "f64",    "b8",     "b16",    "b32",   "b64",
-    "v2.u8", "v2.u16", "v2.u32", "v2.f32", "v2.u64", "v2.f64", "v4.u32", "v4.f32", "v4.u16"};
+    "u8",    "u16",    "u32",    "u64",    "f32",    "f64",    "b8",    "b16",    "b32",    "b64",   "s32",
+    "v2.u8", "v2.u16", "v2.u32", "v2.f32", "v2.u64", "v2.f64", "v4.u8", "v4.u32", "v4.f32", "v4.u16"};
 INSTANTIATE_TEST_SUITE_P(All, AccessOf, testing::ValuesIn(access_types), [](const auto& of) {
     std::string name = of.param;
     std::ranges::replace(name, '.', '_');
