@@ -25,6 +25,7 @@ class _Rounds:
     def __init__(self, named: Iterable[tuple[str, torch.Tensor]], source: str, group: Any, **settings: Any) -> None:
         self._named = [(name, p) for name, p in named if p.requires_grad]
         self._group, self._source, self._settings = group, source, settings
+        self._settings.setdefault("alpha", 1.0)
         self._start = self._flat([p for _, p in self._named])
         self._rounds: list[tuple[list[float], list[torch.Tensor], dict[str, torch.Tensor]]] = []
         self._rates: list[float] = []
@@ -53,7 +54,7 @@ class _Rounds:
         for rank, (start, rounds) in enumerate(everyone):
             if not torch.equal(start, self._start) or len(rounds) != len(self._rounds):
                 raise Error(f"integrations: rank {rank} begins with other parameters than rank 0 or has another number of rounds; ranks begin alike")
-        problem = gasloc.Problem([(name, p.numel()) for name, p in self._named], ranks, law="complete", alpha=1.0, momentum="gossiped", **self._settings)
+        problem = gasloc.Problem([(name, p.numel()) for name, p in self._named], ranks, law="complete", momentum="gossiped", **self._settings)
         recorder = gasloc.Recorder(problem, self._start, self._source)
         for number, (rates, _, results) in enumerate(self._rounds):
             recorder.round(rates, [rounds[number][1] for _, rounds in everyone],
@@ -82,15 +83,23 @@ class DiLoCo(_Rounds):
         record = truestep.integrations.DiLoCo(model, inner_optimizer, outer_optimizer, sync_every=20)
         ...                                      # train
         record.write("run.safetensors")          # on all ranks; then: truestep verify --level rel run.safetensors
+
+    Of Streaming DiLoCo each fragment is a run of its own: give one such object the fragment's module and outer optimizer, and ``first_sync``, the number
+    of the step after which it is first synchronized. ``mixing``: the share of the local parameters that stays, of an outer SGD with lr=1 alone.
     """
 
-    def __init__(self, model: torch.nn.Module, inner: torch.optim.Optimizer, outer: torch.optim.Optimizer, sync_every: int, group: Any = None) -> None:
+    def __init__(self, model: torch.nn.Module, inner: torch.optim.Optimizer, outer: torch.optim.Optimizer, sync_every: int, group: Any = None, *,
+                 first_sync: int | None = None, mixing: float = 0.0) -> None:
         settings = outer.param_groups[0]
         momentum = settings.get("momentum", 0.0)
         if type(outer).__name__ != "SGD" or settings["dampening"] or settings["weight_decay"] or settings["maximize"] or bool(momentum) != settings["nesterov"]:
             raise Error(f"integrations: the outer optimizer is {type(outer).__name__} {settings}; give torch.optim.SGD, with nesterov=True if it has momentum")
+        if not 0 <= mixing <= 1 or (mixing and (momentum or settings["lr"] != 1)):
+            raise Error(f"integrations: mixing is {mixing} and the outer optimizer SGD with lr={settings['lr']} and momentum={momentum}; mixing is from 0 to 1, "
+                        "and above 0 only lr=1 without momentum is a round of GASLoC: others measure the drift from parameters that no rank trains")
         self._optimizer, self._every = inner, sync_every
-        super().__init__(model.named_parameters(), "DiLoCo", group, eta=settings["lr"], gamma=momentum, **_rule(inner, "inner"))
+        self._wanted = sync_every if first_sync is None else first_sync
+        super().__init__(model.named_parameters(), "DiLoCo", group, alpha=1.0 - mixing, eta=settings["lr"], gamma=momentum, **_rule(inner, "inner"))
         self._unhook = around_steps(inner, self._before, lambda *_: None)
 
     def _before(self, *_: Any) -> None:
@@ -99,8 +108,9 @@ class DiLoCo(_Rounds):
 
     def _close_round(self) -> None:
         """Looks at a round when the next one begins: the outer step comes within or after the last inner one."""
-        if len(self._rates) < self._every:
+        if len(self._rates) < self._wanted:
             return
+        self._wanted = self._every
         state = self._optimizer.state
         moments = {"first_moment": "exp_avg", "second_moment": "exp_avg_sq"} if self._settings["inner"] == "adamw" else {}
         self._end(parameters=[p for _, p in self._named], **{name: [state[p].get(key) for _, p in self._named] for name, key in moments.items()})
