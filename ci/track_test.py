@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from tools import track_goals, track_page, track_statistics as statistics
+from tools import track_page, track_statistics as statistics
 
 TRACK = pathlib.Path(__file__).with_name("track")
 
@@ -121,34 +121,6 @@ class Page(unittest.TestCase):
         page = track_page.page(document, {})
         self.assertIn("<h1>1 of 3 rows has become slower</h1>", page)
         self.assertIn("GONE", page)
-
-
-class Goals(unittest.TestCase):
-    """Each processor's history is judged by itself."""
-
-    def run_of(self, commit, share, goal=None):
-        row = {"of": "floor", "share": share} | ({"goal": goal} if goal else {})
-        return {"commit": commit, "machine": Page.MACHINE, "rows": {"fold/d:8": row}}
-
-    def test_met_and_not_met(self):
-        for share, word in ((0.95, "MET "), (0.9499, "NOT MET ")):
-            head, line = track_goals.table([self.run_of("c", share, 0.95)])
-            self.assertTrue(line.startswith(word), line)
-            self.assertIn("Made <up>", head)
-        self.assertEqual(track_goals.table([self.run_of("c", 0.5)]), [])
-        self.assertEqual(track_goals.table([]), [])
-
-    def test_what_has_fallen(self):
-        before = [self.run_of(f"c{i}", share) for i, share in enumerate((0.1, 0.9, 0.8, 0.9, 0.9, 0.9))]
-        self.assertEqual(track_goals.table([*before, self.run_of("now", 0.7)]), [])
-        _, line = track_goals.table([*before, self.run_of("now", 0.67)])
-        self.assertTrue(line.startswith("FALLEN   fold/d:8: 0.670, at least 0.800 in the 5 runs before"), line)
-
-    def test_models_of_one_name_are_two(self):
-        lines = "processor\t: {}\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: AMD EPYC\n"
-        self.assertEqual(track_goals.processor(lines.format(0, 1) + lines.format(1, 1)), "AMD EPYC (family 25, model 1)")
-        self.assertNotEqual(track_goals.processor(lines.format(0, 1)), track_goals.processor(lines.format(0, 17)))
-        self.assertTrue(track_goals.processor("CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n").endswith(" (implementer 0x41, part 0xd4f)"))
 
 
 # A program that prints what Google Benchmark would. Times wander up and down together, as a machine's speed does.

@@ -63,6 +63,11 @@ TEST(VariantTest, ThePlainOneIsEverywhereAndTheBestInUse) {
 /// Compares with the instruction sets that the operating system reports. A machine that loses its
 /// fastest kernels would test fewer, and pass.
 TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
+#if !defined(__x86_64__)
+    // An emulator shows the flags of the machine that it runs on.
+    EXPECT_EQ(supported_variants(), std::vector<Variant>{Variant::plain});
+    return;
+#endif
     std::ifstream file("/proc/cpuinfo");
     std::set<std::string> flags;
     for (std::string line; flags.empty() && std::getline(file, line);)
@@ -72,7 +77,7 @@ TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
                 flags.insert(word);
         }
     if (flags.empty())
-        GTEST_SKIP() << "/proc/cpuinfo has no flags: no x86, or no Linux";
+        GTEST_SKIP() << "/proc/cpuinfo has no flags: no Linux";
     const auto has = [&](const std::vector<std::string>& all) {
         return std::ranges::all_of(all, [&](const std::string& flag) { return flags.contains(flag); });
     };
