@@ -317,6 +317,34 @@ TRUESTEP_TARGET bool decode_positions(const std::uint8_t* counts, const std::uin
     return is_good && decode_each(counts + done, positions, begin + done * position_block, end, words);
 }
 
+/// Encodes whole blocks without a branch on their bits, as long as eight positions may be written at a
+/// time.
+TRUESTEP_TARGET void encode_positions(const std::uint64_t* words, Index begin, Index end,
+                                      std::uint8_t* counts, std::uint8_t* positions,
+                                      const std::uint8_t* positions_end) {
+    constexpr std::uint64_t each = 0x0101'0101'0101'0101U;
+    const bool has_many = positions_end - positions > 10 * ((end - begin) / position_block);
+    for (; has_many && end - begin >= position_block &&
+           positions_end - positions >= position_block + group_size;
+         begin += position_block) {
+        const std::uint8_t* const first = positions;
+        for (Index at = 0; at < position_block; at += word_bits) {
+            const Index count = word_bits < position_block - at ? word_bits : position_block - at;
+            const std::uint64_t bits = bits_at(words, begin + at, count);
+            for (Index place = 0; place < word_bits; place += group_size) {
+                std::uint64_t eight = 0;
+                std::memcpy(&eight, to_packed.bytes[bits >> static_cast<unsigned>(place) & 0xffU],
+                            sizeof eight);
+                eight = (eight & 7 * each) + static_cast<std::uint64_t>(at + place) * each;
+                std::memcpy(positions + bits_before(bits, place), &eight, sizeof eight);
+            }
+            positions += std::popcount(bits);
+        }
+        *counts++ = static_cast<std::uint8_t>(positions - first);
+    }
+    plain_encode_positions(words, begin, end, counts, positions, positions_end);
+}
+
 } // namespace
 } // namespace avx2
 
@@ -348,7 +376,7 @@ const Table avx2_table{.first_unacceptable = avx2::first_unacceptable,
                        .count_common = avx2::count_common,
                        .encode_bitmap = avx2::encode_bitmap,
                        .decode_bitmap = avx2::decode_bitmap,
-                       .encode_positions = avx2::plain_encode_positions,
+                       .encode_positions = avx2::encode_positions,
                        .decode_positions = avx2::decode_positions};
 
 } // namespace truestep::distributed::host
