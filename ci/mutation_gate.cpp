@@ -10,6 +10,9 @@
 namespace truestep::properties::gasloc {
 gate::System gasloc_system();
 }
+namespace truestep::properties::dense {
+gate::System dense_system();
+}
 namespace truestep::properties::mapl {
 gate::System mapl_system();
 }
@@ -24,5 +27,6 @@ int main(int count, char** values) {
         return all;
     };
     return gate::gate_main(count, values,
-                           {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system()});
+                           {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system(),
+                            properties::dense::dense_system()});
 }

@@ -170,7 +170,7 @@ class Transfer final : public Exchange {
     /// Adds as a tree whose partners are half of the ranks apart. The order is fixed, but not
     /// ascending, so that no caller comes to rely on that.
     void take_sum() {
-        constexpr std::size_t block = problem::tunable<std::size_t>(1024, 7);
+        constexpr std::size_t block = problem::tunable<std::size_t>("sum_block");
         const std::size_t me = index(rank_->rank);
         const std::size_t ranks = meeting_->posts.size();
         const std::size_t count = from_[me].size / sizeof(float);

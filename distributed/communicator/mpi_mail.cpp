@@ -120,7 +120,7 @@ void MpiMail::start(int to) {
         OutgoingMessage& message = sending_.emplace_back(std::move(peer.queue.front()));
         peer.queue.pop_front();
         const std::size_t piece =
-            std::min(problem::tunable<std::size_t>(std::size_t{1} << 20U, 24), options_.largest_count);
+            std::min(problem::tunable<std::size_t>("mail_piece"), options_.largest_count);
         notices_->send(to, {.kind = Notice::Kind::coming, .label = message.label, .count = piece});
         const auto* const data = static_cast<const std::byte*>(message.message.get());
         message.pieces.start(message.label.bytes, piece,

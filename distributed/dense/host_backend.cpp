@@ -14,13 +14,14 @@
 #include <truestep/distributed/dense/rules.hpp>
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/workers.hpp>
+#include <truestep/problem/tunable.hpp>
 
 namespace truestep::distributed::dense {
 
 namespace {
 
 /// Values that stay in the first cache while all passes of a step go over them.
-constexpr Index block = 1024;
+constexpr Index block = problem::tunable<Index>("dense_unit");
 
 class HostBackend final : public Backend {
   public:

@@ -18,8 +18,8 @@ using Floats = std::vector<float>;
 
 /// How much is folded at a time while more arrives, and the unit that threads share; both fit into
 /// a cache.
-constexpr Index most_at_once = problem::tunable<Index>(65'536, 8);
-constexpr Index unit = problem::tunable<Index>(4096, 4);
+constexpr Index most_at_once = problem::tunable<Index>("fold_piece");
+constexpr Index unit = problem::tunable<Index>("fold_unit");
 
 /// A vector that neighbours may be reading in their own threads.
 struct Shared {

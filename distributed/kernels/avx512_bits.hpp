@@ -24,7 +24,8 @@ inline bool has_byte_instructions() {
     return has;
 }
 
-constexpr Index batch_blocks = 64; // with fewer the coordinates are not whole words: 255 is odd
+constexpr Index batch_blocks =
+    problem::tunable<Index>("batch_blocks"); // with fewer the coordinates are not whole words: 255 is odd
 constexpr Index batch_size = batch_blocks * position_block; ///< coordinates: 255 whole words
 constexpr Index batch_words = batch_size / word_bits;
 constexpr Index lanes = 8; ///< words in a register

@@ -56,7 +56,7 @@ void CandidateRoom::make(problem::Index wanted) {
 void CandidateRoom::give_back() noexcept {
 #if defined(__linux__)
     // All threads wait during the call.
-    constexpr std::size_t worth_a_call = problem::tunable<std::size_t>(std::size_t{1} << 18U, 64);
+    constexpr std::size_t worth_a_call = problem::tunable<std::size_t>("worth_a_call");
     if (bytes() >= worth_a_call)
         static_cast<void>(madvise(scores_, bytes(), MADV_DONTNEED));
 #else

@@ -6,7 +6,7 @@
 // argument, and the compiler need not check whether it does.
 
 constexpr Index word_bits = Mask::word_bits;
-constexpr Index block_size = problem::tunable<Index>(256, 64);
+constexpr Index block_size = problem::tunable<Index>("block_size");
 
 /// Prefetches the word that a stream will reach a page further on. The hardware follows a stream
 /// only to the end of its page, and with more work per cache line than a plain loop has, too few
@@ -176,7 +176,7 @@ TRUESTEP_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end,
 }
 
 TRUESTEP_TARGET void square_sums(Index first, Index last, const float* ghat, Index size, double* sums) {
-    constexpr Index lane_count = 256;
+    constexpr Index lane_count = problem::tunable<Index>("norm_lanes");
     for (Index block = first; block < last; ++block) {
         double lanes[lane_count] = {};
         const Index begin = block * norm_block;

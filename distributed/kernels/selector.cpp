@@ -30,12 +30,12 @@ constexpr Index word_bits = Mask::word_bits;
 // Speed only; any values give the same bits.
 /// Its scores are copied into the cache and read repeatedly. Larger ones touch at least three
 /// words.
-constexpr Index small_segment = problem::tunable<Index>(8192, 2 * word_bits);
+constexpr Index small_segment = problem::tunable<Index>("small_segment");
 /// The scores of a block stay in the nearest cache.
-constexpr Index block_words = problem::tunable<Index>(8, 2);
+constexpr Index block_words = problem::tunable<Index>("block_words");
 constexpr Score hint_reach = Score{1} << 18; ///< a 32nd of an octave... of the last threshold, up and down
 /// A sample costs almost nothing compared with the pass.
-constexpr Index large_segment = problem::tunable<Index>(Index{1} << 18, 300);
+constexpr Index large_segment = problem::tunable<Index>("large_segment");
 
 struct Bracket {
     Score low = 0;
@@ -89,7 +89,7 @@ Score bisected(const Table& kernels, const Score* scores, Index size, Index rank
 /// The same. Many scores are counted in bins first, so that only those in the right bin are read
 /// repeatedly.
 Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
-    constexpr Index few = problem::tunable<Index>(4096, 16);
+    constexpr Index few = problem::tunable<Index>("few_scores");
     constexpr Score bins = 1024; // and one for the scores below, one for those above
     if (size <= few || bracket.high - bracket.low < bins)
         return bisected(kernels, scores, size, rank, bracket);
@@ -130,7 +130,9 @@ class Selection {
 
     [[nodiscard]] Index size() const { return end_ - begin_; }
     /// How many candidates a pass may put aside.
-    [[nodiscard]] Index capacity() const { return size() / 16 + problem::tunable<Index>(1024, 4); }
+    [[nodiscard]] Index capacity() const {
+        return size() / 16 + problem::tunable<Index>("spare_candidates");
+    }
 
     Score take_small() {
         std::array<Score, small_segment + 2 * word_bits> scores; // NOLINT: written before it is read
@@ -367,9 +369,9 @@ Bracket Selection::sample() const {
     // One coordinate at random from each of equally long pieces, the same at every call. They are
     // far apart, so requesting them together overlaps their latencies. A large segment has more,
     // because coordinates between the guesses are written to memory.
-    constexpr Index together = problem::tunable<Index>(4096, 16);
-    constexpr Index least = problem::tunable<Index>(1024, 8);
-    constexpr Index most = problem::tunable<Index>(Index{1} << 16, 32);
+    constexpr Index together = problem::tunable<Index>("samples_together");
+    constexpr Index least = problem::tunable<Index>("least_samples");
+    constexpr Index most = problem::tunable<Index>("most_samples");
     const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 256, together, most));
     const Index piece = size() / samples;
     Scratch& memory = scratch();
@@ -550,7 +552,8 @@ void SelectionAhead::begin(std::span<const SegmentRequest> segments, MaskWords n
     for (Part& part : parts_) {
         Index room = 0;
         for (Watch& watch : part.watches) {
-            watch.candidates.capacity = (watch.end - watch.begin) / 64 + problem::tunable<Index>(1024, 4);
+            watch.candidates.capacity =
+                (watch.end - watch.begin) / 64 + problem::tunable<Index>("spare_candidates");
             room += watch.candidates.capacity + 2 * word_bits;
         }
         part.room.make(room);

@@ -7,13 +7,14 @@
 #include <numeric>
 
 #include <truestep/distributed/mapl/products.hpp>
+#include <truestep/problem/tunable.hpp>
 
 namespace truestep::distributed::mapl {
 
 namespace {
 
 /// The number of tokens whose scores are in the cache when they are examined.
-constexpr std::size_t tokens_at_once = 128;
+constexpr std::size_t tokens_at_once = problem::tunable<std::size_t>("codec_tokens");
 
 /// The distance of section 23.1: summed in ascending order, every operation rounded.
 float distance(const float* v, const float* c, std::size_t width) {
@@ -39,7 +40,7 @@ float square(const float* v, std::size_t width) {
 }
 
 /// Every 32nd codeword is compared with the same lane's least.
-constexpr std::size_t score_lanes = 32;
+constexpr std::size_t score_lanes = problem::tunable<std::size_t>("score_lanes");
 
 /// The least |c|^2 - 2 v c of each lane.
 void least_of_lanes(const float* products, const float* sizes, std::size_t words, float* least) {

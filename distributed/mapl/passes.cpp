@@ -5,6 +5,7 @@
 #include <bit>
 
 #include <truestep/distributed/mapl/products.hpp>
+#include <truestep/problem/tunable.hpp>
 
 namespace truestep::distributed::mapl {
 
@@ -54,7 +55,7 @@ void expand(const SideMatrices& side, std::size_t tokens, const float* values, f
 
 /// This many rows are copied, freed of the anchor and compressed while they are in the cache, and
 /// still suffice for an efficient product.
-constexpr std::size_t rows_at_once = 256;
+constexpr std::size_t rows_at_once = problem::tunable<std::size_t>("compressed_rows");
 
 } // namespace
 

@@ -69,7 +69,7 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     const int parts = exchange(gradient, by_owner);
 
     // Section 3 on the shard. The mean exists only in the cache, block after block.
-    constexpr Index block = problem::tunable<Index>(4096, 7);
+    constexpr Index block = problem::tunable<Index>("dense_block");
     std::array<float, block> mean; // NOLINT: written before it is read
     const float* const sums = ranks == 1 ? gradient.data() : received_.data();
     float* const w = w_.data() + shard().begin;

@@ -39,7 +39,7 @@ using File = Manifest::File;
 /// Calls take(bytes) with a whole file, in pieces of whole words except for the last.
 template <class Take>
 void read_through(const storage::InputFile& file, const fs::path& path, const Take& take) {
-    constexpr auto largest = problem::tunable<std::uint64_t>(1U << 20U, 40);
+    constexpr auto largest = problem::tunable<std::uint64_t>("read_piece");
     std::vector<char> buffer(std::min(largest, (file.size() / 8 + 1) * 8));
     for (std::uint64_t at = 0;;) {
         std::size_t count = 0;

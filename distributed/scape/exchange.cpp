@@ -121,7 +121,7 @@ void Scape::fold(const Scalars& scalars, Index at) {
 Index Scape::largest_piece() const {
     if (options_.largest_piece > 0)
         return options_.largest_piece;
-    constexpr Index worth_a_message = problem::tunable<Index>(Index{1} << 13, 5);
+    constexpr Index worth_a_message = problem::tunable<Index>("worth_a_message");
     return std::max(worth_a_message, values_at_once() / communicator_.size());
 }
 

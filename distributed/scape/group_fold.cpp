@@ -35,7 +35,7 @@ const GroupFold::Places& GroupFold::places_of(Selected selected) {
 }
 
 void GroupFold::fold(const Scalars& scalars, Selected selected, Index at_once, Index largest_piece) {
-    constexpr Index worth_a_message = problem::tunable<Index>(Index{1} << 13, 5);
+    constexpr Index worth_a_message = problem::tunable<Index>("worth_a_message");
     const auto length = [&](std::size_t parts) {
         return largest_piece > 0 ? largest_piece
                                  : std::max(worth_a_message, at_once / static_cast<Index>(parts));

@@ -49,7 +49,7 @@ class HostSelection {
     void give_to(Mask& mask) { mask.swap_words(words_); }
 
   private:
-    static constexpr Index large = problem::tunable<Index>(Index{1} << 18, 300);
+    static constexpr Index large = problem::tunable<Index>("large_segment");
 
     void begin(Parts own, bool guessing, std::span<const Index> cuts) {
         first_ = own.empty() ? 0 : own.front().begin / Mask::word_bits;

@@ -24,7 +24,7 @@ std::unique_ptr<distributed::scape::Backend> make_block_backend(const problem::P
 }
 
 const std::vector<BlockOptions>& block_variants() {
-    constexpr int most = problem::tunable(256, 64); // a tile has work for no more
+    constexpr int most = problem::tunable<int>("block_threads"); // a tile has work for no more
     static const std::vector<BlockOptions> all{{most, 1, 0, Exchange::device},
                                                {64, 2, 1, Exchange::host},
                                                {most, 3, 3, Exchange::device},

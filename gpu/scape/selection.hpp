@@ -112,7 +112,7 @@ class Selection {
         if (group_tiles_ != 0 || own.empty())
             return;
         // Enough groups to occupy every multiprocessor, and no more blocks than that takes.
-        constexpr Index wanted = problem::tunable<Index>(2048, 2);
+        constexpr Index wanted = problem::tunable<Index>("wanted_groups");
         group_tiles_ =
             std::clamp<Index>((own.back().end - own.front().begin) / tile / wanted, 1, most_group_tiles);
     }

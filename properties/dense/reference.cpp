@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include <truestep/gate/edges.hpp>
 #include <truestep/reference/dense/reference.hpp>
 #include <truestep/verify/bounded.hpp>
 #include <truestep/verify/compare_with_reference.hpp>
@@ -193,12 +194,40 @@ void equals_the_reference(Trial& trial) {
         follow<verify::Bounded>(trial);
 }
 
+/// One vector or matrix of a rank at the edges of threads' units, where settings take turns.
+std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
+    std::vector<gate::Line> all;
+    if (!overrides.empty())
+        return all;
+    for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
+        Case run;
+        const std::size_t turn = all.size();
+        run.workers = gate::in_turn<Index>(turn, {1, 2});
+        run.tensors = {{"a", {size * run.workers - 5}, "vector"}, {"b", {5}, "embedding"}};
+        run.rule = gate::in_turn(turn, {Rule::adamw, Rule::sgd, Rule::adam});
+        run.data = gate::in_turn(turn, {DataClass::normal, DataClass::wide, DataClass::ties,
+                                        DataClass::subnormal, DataClass::sparse});
+        run.copies = gate::in_turn(turn, {Copies::none, Copies::bf16, Copies::none});
+        run.clip = gate::in_turn(turn, {0.0, 0.125, 0.0});
+        run.decay = gate::in_turn(turn, {0.0, 0.01, 0.01, 0.0});
+        run.threads = gate::in_turn<Index>(turn, {3, 2, 1, 4, 3});
+        run.micro = gate::in_turn<Index>(turn, {1, 2, 2});
+        run.steps = 2;
+        run.seed = static_cast<Index>(turn + 1);
+        all.push_back(spec().text(run));
+    }
+    return all;
+}
+
 } // namespace
 
 gate::Property reference_property() {
-    return property(0, "reference", "Every bit is the reference's; of Muon's products each value is near.",
-                    equals_the_reference,
-                    {{"several ranks", 40}, {"muon", 20}, {"tree", 30}, {"restart", 15}, {"refused", 20}});
+    gate::Property all =
+        property(0, "reference", "Every bit is the reference's; of Muon's products each value is near.",
+                 equals_the_reference,
+                 {{"several ranks", 40}, {"muon", 20}, {"tree", 30}, {"restart", 15}, {"refused", 20}});
+    all.also = at_the_edges;
+    return all;
 }
 
 } // namespace truestep::properties::dense

@@ -17,6 +17,12 @@ gate::System dense_system() {
     system.name = "dense";
     system.says = "SGD, Adam, AdamW and Muon under data parallelism.";
     spec().describe(system);
+    system.extents = [](const gate::Line& line) {
+        const Case run = spec().parse(line);
+        const Index size = layout_of(problem_of(run, run.workers)).size();
+        return gate::Extents{{problem::Dimension::model, size},
+                             {problem::Dimension::share, (size + run.workers - 1) / run.workers}};
+    };
     for (const auto& family : {sharding_properties, rule_properties, muon_properties, setting_properties,
                                interruption_properties})
         for (gate::Property& property : family())

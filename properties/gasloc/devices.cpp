@@ -37,7 +37,7 @@ OwnedWorker housed(KnownBug known_bug, const Settings& settings, State state, Pe
 /// The block size depends on the number of threads. Streams of different ranks are early and late with
 /// different work.
 gpu::HostStream stream_of(int threads, int rank) {
-    constexpr std::array sizes{problem::tunable(256, 64), 64, 32};
+    constexpr std::array sizes{problem::tunable<int>("block_threads"), 64, 32};
     return {sizes[static_cast<std::size_t>(threads - 1) % sizes.size()],
             1 + 16 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(threads)};
 }

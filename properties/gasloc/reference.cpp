@@ -1,4 +1,6 @@
 // The property that every bit is the reference's, or every value within its bound.
+#include <truestep/gate/edges.hpp>
+
 #include "family.hpp"
 
 namespace truestep::properties::gasloc {
@@ -6,6 +8,7 @@ namespace truestep::properties::gasloc {
 namespace {
 
 using gate::Line;
+using problem::DataClass;
 
 // 16, and all other rules at once.
 void equals_the_reference(Trial& trial) {
@@ -17,13 +20,37 @@ void equals_the_reference(Trial& trial) {
 std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
-    // Beyond a piece and a thread's share; many workers; a restart half-way; more than 2^16 steps.
-    return {"law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,threads=3",
-            "law=pairs,inner=adams,data=ties,workers=2,size=65537,rounds=3,gamma=0.25,late=3",
-            "law=ring,data=wide,workers=5,size=131072,rounds=2,uneven=1,alpha=0.3,decay=0.1,threads=2",
-            "law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,steps=3",
-            "law=exponential,inner=adamw,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,restart=150",
-            "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"};
+    // At the edges of pieces and threads' units, where settings take turns.
+    std::vector<Line> all;
+    for (const std::int64_t size : gate::edge_sizes(problem::Dimension::model)) {
+        Case run;
+        const std::size_t turn = all.size();
+        run.size = size;
+        run.law = gate::in_turn(turn, {Law::pairs, Law::two_peers, Law::ring, Law::given, Law::complete});
+        run.inner = gate::in_turn(turn, {Inner::adamw, Inner::sgd, Inner::adams});
+        run.momentum = gate::in_turn(turn, {Momentum::local, Momentum::gossiped});
+        run.data =
+            gate::in_turn(turn, {DataClass::normal, DataClass::ties, DataClass::wide, DataClass::subnormal,
+                                 DataClass::sparse, DataClass::zeros, DataClass::normal});
+        run.workers = gate::in_turn<Index>(turn, {2, 3, 3, 2});
+        run.threads = gate::in_turn<Index>(turn, {1, 2, 3, 1, 2, 3, 4, 1, 3, 2, 2});
+        run.skip = gate::in_turn<Index>(turn, {0, 0, 0, 2, 0});
+        run.late = gate::in_turn<Index>(turn, {0, 3, 0});
+        run.rounds = 2;
+        run.steps = gate::in_turn<Index>(turn, {1, 2, 2});
+        run.alpha = 0.3;
+        run.gamma = 0.25;
+        run.decay = gate::in_turn(turn, {0.0, 0.1, 0.0, 0.1, 0.1});
+        run.seed = static_cast<Index>(turn + 1);
+        all.push_back(spec().text(run));
+    }
+    // Many workers; a restart half-way; more than 2^16 steps.
+    for (const char* line :
+         {"law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,steps=3",
+          "law=exponential,inner=adamw,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,restart=150",
+          "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"})
+        all.emplace_back(line);
+    return all;
 }
 
 } // namespace

@@ -18,6 +18,9 @@ gate::System system_of_properties() {
     system.name = "gasloc";
     system.says = "GASLoC: local steps, then accelerated gossip with the neighbours of the round.";
     spec().describe(system);
+    system.extents = [](const gate::Line& line) {
+        return gate::Extents{{problem::Dimension::model, spec().parse(line).size}};
+    };
     system.properties = properties();
     system.traces = verify::gasloc::traces();
     system.program = program_candidate;

@@ -28,6 +28,8 @@ std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,
         const std::string key = part.substr(0, equals);
         if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
             throw Error("case: '" + part + "' is not KEY=VALUE with one of the keys " + known);
+        if (std::ranges::find(all, key, &std::pair<std::string, std::string>::first) != all.end())
+            throw Error("case: " + key + " is given twice; leave one out");
         all.emplace_back(key, part.substr(equals + 1));
     }
     return all;

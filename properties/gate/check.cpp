@@ -30,6 +30,8 @@ int Check::run() {
     trust_itself();
     if (settings_.converge)
         return train();
+    if (settings_.edges)
+        return print_edges();
     for (const auto& implementation : chosen_)
         results_.add_runs_on(implementation->name(), implementation->runs_on());
     if (settings_.one_case) {
@@ -98,10 +100,9 @@ void Check::search_later(const Implementation& implementation, const Property& p
                                    Progress::clear();
                                    std::fprintf(stderr, "$ %s\n", with.c_str());
                                }
-                               SearchResult result =
-                                   search_again(system_, implementation, property, options, before,
-                                                settings_.case_timeout,
-                                                settings_.save.empty() ? "" : source(implementation));
+                               SearchResult result = search_again(
+                                   system_, implementation, property, options, before, case_seconds(),
+                                   settings_.save.empty() ? "" : source(implementation));
                                result.interrupted = result.ended && interruption() != 0;
                                return to_json(result, source(implementation));
                            },
@@ -169,18 +170,28 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     if (causes_.count(json["cause"]) > 1) {
         // Another implementation may be wrong there in its own way, so its first case is reported, too.
         if (causes_.count_of(implementation.name(), json["cause"]) == 1)
-            results_.add_failure("$ " + command(implementation, property, found) + "\n" + fits);
+            add_failure("$ " + command(implementation, property, found) + "\n" + fits);
         return json;
     }
-    results_.add_failure(
-        "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
-        failure_text(found) + fits + "  to repeat it:\n$ " + command(implementation, property, found) +
-        "\n" +
-        (trace.empty() ? ""
-                       : "  its trace: " + settings_.save + "/" + trace +
-                             found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +
-        coloured(Status::failed) + "\n\n");
+    add_failure("$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says +
+                "\n" + failure_text(found) + fits + "  to repeat it:\n$ " +
+                command(implementation, property, found) + "\n" +
+                (trace.empty()
+                     ? ""
+                     : "  its trace: " + settings_.save + "/" + trace +
+                           found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +
+                coloured(Status::failed) + "\n\n");
     return json;
+}
+
+/// With --brief nothing is printed before failures, so each is printed when it is found.
+void Check::add_failure(const std::string& text) {
+    results_.add_failure(text);
+    if (!settings_.brief || !group_->speaks())
+        return;
+    Progress::clear();
+    std::fputs(results_.new_failures().c_str(), stdout);
+    std::fflush(stdout);
 }
 
 bool Check::has_matrix(const Implementation& implementation) const {
@@ -319,6 +330,25 @@ void Check::run_one_case() {
                  failure(implementation, property, result, with));
 }
 
+/// Draws all cases of this run, and counts those at the edges of registered constants.
+int Check::print_edges() {
+    EdgeCounts counts;
+    for (const auto& implementation : chosen_)
+        for (const Property* property : chosen_properties())
+            if (why_not(*property, *implementation, unsupported(*implementation)).empty() &&
+                implementation->unavailable().empty()) {
+                SearchOptions options = options_for(*implementation, *property, 100, 2000);
+                options.also = property->also(*implementation, options.overrides);
+                options.judge = [&](const Implementation&, const Property&, const Line& line) {
+                    counts.add(system_.extents(line));
+                    return CaseJudgement();
+                };
+                static_cast<void>(search(system_, *implementation, *property, options));
+            }
+    std::fputs(counts.table().c_str(), stdout);
+    return all_passed;
+}
+
 int Check::train() const {
     return system_.train({.candidates = chosen_,
                           .pairs = settings_.pairs,
@@ -339,7 +369,7 @@ int Check::finish() {
         results_.add_failure(causes_.more());
         const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
         std::printf("%s%s%d passed, %d failed, %d skipped\n",
-                    settings_.brief ? results_.failures().c_str() : results_.text().c_str(),
+                    settings_.brief ? results_.new_failures().c_str() : results_.text().c_str(),
                     results_.failures().empty() ? "\n" : "", passed, failed, skipped);
         if (!settings_.json.empty())
             report::write_json(settings_.json, document);

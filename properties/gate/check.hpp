@@ -34,6 +34,7 @@ struct CheckSettings {
     bool converge = false;
     int pairs = Training{}.pairs;
     bool list = false;
+    bool edges = false;
     bool brief = false;
     bool verbose = false;
     bool must_finish = false;
@@ -103,6 +104,7 @@ class Check {
     void show_progress();
     nlohmann::ordered_json failure(const Implementation& implementation, const Property& property,
                                    const SearchResult& result, const std::string& with);
+    void add_failure(const std::string& text);
     [[nodiscard]] double case_seconds() const;
     [[nodiscard]] std::string source(const Implementation& implementation) const;
     [[nodiscard]] bool has_matrix(const Implementation& implementation) const;
@@ -115,6 +117,7 @@ class Check {
                       const SearchResult& result, const Verdict& verdict, const std::string& with,
                       const nlohmann::ordered_json& failed);
     void run_one_case();
+    int print_edges();
     [[nodiscard]] int train() const;
     int finish();
 

@@ -108,9 +108,18 @@ std::vector<Explanation> explanations(const Hypotheses& given) {
     std::ranges::stable_sort(
         fits, [](const auto& one, const auto& two) { return one.first.worth() > two.first.worth(); });
     constexpr std::size_t most_told = 3;
-    for (const auto& [found, known_bug] : std::span(fits).first(std::min(fits.size(), most_told)))
+    for (const auto& [found, known_bug] : std::span(fits).first(std::min(fits.size(), most_told))) {
+        const auto others =
+            std::ranges::count_if(
+                fits, [worth = found.worth()](const auto& other) { return other.first.worth() == worth; }) -
+            1;
         all.push_back(
-            {told(*known_bug, found, given.nearness), found.explained == found.wrong && found.spoilt == 0});
+            {told(*known_bug, found, given.nearness) +
+                 (others == 0 ? ""
+                              : "; " + std::to_string(others) +
+                                    (others == 1 ? " other explains" : " others explain") + " as many"),
+             found.explained == found.wrong && found.spoilt == 0});
+    }
     return all;
 }
 

@@ -154,7 +154,6 @@ ordered_json to_json(const SearchResult& result, const std::string& source) {
         found = {{"line", result.counterexample->line},
                  {"finding", finding_json(result.counterexample->finding.get(), source)},
                  {"evaluations", result.counterexample->evaluations},
-                 {"was_drawn", result.counterexample->was_drawn},
                  {"schedule", result.counterexample->schedule}};
     return {{"cases", result.cases},
             {"drawn", result.drawn},
@@ -183,7 +182,6 @@ SearchResult search_result(const ordered_json& json) {
         result.counterexample = Counterexample{.line = found["line"],
                                                .finding = finding_of(found["finding"]),
                                                .evaluations = found["evaluations"],
-                                               .was_drawn = found["was_drawn"],
                                                .schedule = found["schedule"]};
     return result;
 }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -35,7 +36,9 @@ using nlohmann::ordered_json;
 /// A child process at work. Its process ends when this object does.
 class Child {
   public:
-    Child(const std::function<ordered_json()>& work, RunningCase& running) : running_(running) {
+    /// `quiet`: what it writes to stderr is lost.
+    Child(const std::function<ordered_json()>& work, RunningCase& running, bool quiet = false)
+        : running_(running) {
         std::array<int, 2> ends{};
         if (pipe(ends.data()) != 0)
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
@@ -61,6 +64,8 @@ class Child {
             sigprocmask(SIG_SETMASK, &before, nullptr);
             mine() = &running_;
             close(ends[0]);
+            if (const int nowhere = quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1; nowhere >= 0)
+                dup2(nowhere, STDERR_FILENO);
             answer(work, ends[1]);
         }
         if (&running_ != mine()) // in its own entry the parent sets it
@@ -271,7 +276,8 @@ class Run {
 } // namespace
 
 ordered_json in_child(const std::function<ordered_json()>& work, double most_seconds, ProcessEnd& ended) {
-    Child child(work, *mine());
+    // The process before has said why it crashed, and the cases of shrinking would say it a thousand times.
+    Child child(work, *mine(), true);
     pollfd awaited = child.awaited();
     do
         poll(&awaited, 1, look_every_milliseconds);

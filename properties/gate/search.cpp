@@ -4,7 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <sstream>
+#include <string_view>
 #include <utility>
+
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "interruption.hpp"
 
@@ -43,6 +48,76 @@ void forget_what_was_ended(SearchResult& result) {
     result.counterexample.reset();
     --result.cases;
     result.ended = true;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream all(text);
+    for (std::string part; std::getline(all, part, separator);)
+        parts.push_back(part);
+    return parts;
+}
+
+/// The numbers that a halving search tries in place of `number`: 0, then ever closer to it.
+std::vector<std::uint64_t> smaller_numbers(std::uint64_t number) {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t less = number; less > 0; less /= 2)
+        all.push_back(number - less);
+    return all;
+}
+
+/// The values of a setting that are smaller by a part ("a:3+b:1" without "a:3"), or in a whole number.
+std::vector<std::string> smaller_values(const std::string& value) {
+    std::vector<std::string> all;
+    for (const char separator : {'+', '/'}) {
+        std::vector<std::string> parts = split(value, separator);
+        for (std::size_t left_out = 0; parts.size() > 1 && left_out < parts.size(); ++left_out) {
+            std::string rest;
+            for (std::size_t i = 0; i < parts.size(); ++i)
+                if (i != left_out)
+                    rest += (rest.empty() ? "" : std::string(1, separator)) + parts[i];
+            all.push_back(rest);
+        }
+    }
+    const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+    for (std::size_t begin = 0, end = 0; begin < value.size(); begin = end + 1) {
+        end = begin;
+        while (end < value.size() && is_digit(value[end]))
+            ++end;
+        const auto beside = [&](std::size_t at) {
+            return at < value.size() && std::string_view(".-ep").find(value[at]) != std::string_view::npos;
+        };
+        const auto number = parse_number<std::uint64_t>(value.substr(begin, end - begin));
+        if (number && !beside(begin - 1) && !beside(end)) // and not a part of a fraction
+            for (const std::uint64_t smaller : smaller_numbers(*number))
+                all.push_back(value.substr(0, begin) + std::to_string(smaller) + value.substr(end));
+    }
+    return all;
+}
+
+/// The cases that are one step smaller than a line that was not drawn: without a setting, or with a smaller
+/// value of one.
+std::vector<Line> smaller_lines(const System& system, const Line& line) {
+    std::vector<Line> all;
+    const std::vector<std::string> settings = split(line, ',');
+    const auto add = [&](std::size_t place, const std::string& replaced) {
+        Line smaller;
+        for (std::size_t i = 0; i < settings.size(); ++i)
+            if (const std::string& one = i == place ? replaced : settings[i]; !one.empty())
+                smaller += (smaller.empty() ? "" : ",") + one;
+        try {
+            all.push_back(system.parsed(smaller));
+        } catch (const Error&) { // not a case
+        }
+    };
+    for (std::size_t place = 0; place < settings.size(); ++place)
+        add(place, "");
+    for (std::size_t place = 0; place < settings.size(); ++place) {
+        const std::size_t value = settings[place].find('=') + 1;
+        for (const std::string& smaller : smaller_values(settings[place].substr(value)))
+            add(place, settings[place].substr(0, value) + smaller);
+    }
+    return all;
 }
 
 } // namespace
@@ -121,7 +196,11 @@ SearchResult search(const System& system, const Implementation& implementation, 
         result.counterexample = try_case(implementation, property, line, options, of_others);
         forget_what_was_ended(result);
         if (result.counterexample)
-            result.counterexample->was_drawn = false;
+            failing = rc::shrinkable::shrinkRecur(line, [&](const Line& larger) {
+                return rc::seq::map(
+                    rc::seq::fromContainer(smaller_lines(system, larger)),
+                    [&](const Line& one) { return property.needed(one, options.unsupported); });
+            });
     }
     result.counts.add(of_others.counts);
 
@@ -204,7 +283,7 @@ std::string too_few(const System& system, const Property& property, const Search
 
 std::string failure_text(const Counterexample& found) {
     return "  " + found.finding->message() + "\n" + found.finding->details() +
-           (found.was_drawn ? "  smallest case: " : "  case, not made smaller: ") + found.line + "\n";
+           "  smallest case: " + found.line + "\n";
 }
 
 nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {

@@ -69,7 +69,7 @@ bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
     const RankRecording& receiver = trial.seen[b + 1];
     const bool fine = trial.run.payload == Payload::bf16;
     bool few = few_bits(sender.at(key(step, "s.A"))) && few_bits(sender.at(key(step, "s.E"))) &&
-               few_bits(receiver.at(key(step, "r.E"))) && trial.run.dyadic &&
+               few_bits(receiver.at(key(step, "r.E"))) && trial.run.dyadic() &&
                trial.run.tokens * trial.run.micro <= (fine ? 64 : 1024) && trial.run.width <= 64;
     for (Index micro = 0; few && micro < trial.run.micro; ++micro)
         few = few_bits(sender.at(key(step, micro, "X")), fine ? 64.0F : 8.0F) &&

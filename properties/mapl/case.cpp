@@ -25,6 +25,8 @@ void fit(Case& run) {
     fit_quantization(run);
     if (run.replicas > 1 && run.trainer == Trainer::none)
         run.trainer = Trainer::adams;
+    if (run.data == DataClass::limit && run.trainer != Trainer::none)
+        run.data = DataClass::wide; // sums of gradients at the limit are beyond it
 }
 
 /// None, or numbers for which an index takes 0 to 5 bits.
@@ -37,19 +39,6 @@ Index codewords_of(Index drawn) {
 Index vocabulary_of(Index drawn) {
     constexpr std::array<Index, 12> all{1, 2, 3, 3, 4, 5, 256, 257, 1000, 65536, 65537, 1 << 17};
     return all[static_cast<std::size_t>(drawn)];
-}
-
-gate::Setting<Case> data() {
-    const std::string dyadic = "dyadic";
-    const std::string normal = "normal";
-    return {.key = "data",
-            .write = [=](const Case& run) { return run.dyadic ? dyadic : normal; },
-            .read =
-                [=](Case& run, const std::string& key, const std::string& text) {
-                    if (text != dyadic && text != normal)
-                        throw Error(key + " is '" + text + "'; it must be " + dyadic + " or " + normal);
-                    run.dyadic = text == dyadic;
-                }};
 }
 
 std::vector<gate::Setting<Case>> settings() {
@@ -124,7 +113,8 @@ std::vector<gate::Setting<Case>> settings() {
             .in_rows({"project_first", "momentum_first"}),
         word("schedule", &Case::schedule, std::vector<std::string>{"gpipe", "1f1b"})
             .asked("of the pipeline: gpipe,1f1b"),
-        data().draws(from_to<Index>(0, 1), [](Case& run, Index drawn) { run.dyadic = drawn == 0; }),
+        word("data", &Case::data, problem::parse_data_class)
+            .draws(gate::one_of<DataClass>({DataClass::dyadic, DataClass::normal}), &Case::data),
         word("payload", &Case::payload, parse_payload)
             .draws(from_to<Index>(0, 2),
                    [](Case& run, Index drawn) { run.payload = drawn < 2 ? Payload::fp32 : Payload::bf16; })
@@ -248,11 +238,11 @@ Settings settings_of(const Case& run) {
     settings.vocabulary = run.vocabulary;
     settings.anchors = run.anchors;
     settings.order = run.order;
-    settings.beta = run.dyadic ? 0.5 : 0.9;
+    settings.beta = run.dyadic() ? 0.5 : 0.9;
     settings.seed = static_cast<std::uint64_t>(run.seed);
     settings.payload = run.payload;
     settings.quantization = {run.codewords, run.groups, run.rounds, run.subsets,
-                             run.codewords == 0 || !run.dyadic ? 0.9 : 0.5};
+                             run.codewords == 0 || !run.dyadic() ? 0.9 : 0.5};
     return settings;
 }
 

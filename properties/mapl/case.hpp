@@ -8,6 +8,7 @@
 namespace truestep::properties::mapl {
 
 using namespace problem::mapl;
+using problem::DataClass;
 using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 
 /// The order in which a stage takes its micro-batches forward and back.
@@ -38,7 +39,7 @@ struct Case {
     Anchors anchors = Anchors::none;
     Order order = Order::project_first;
     Schedule schedule = Schedule::gpipe;
-    bool dyadic = true; ///< else near to a normal distribution
+    DataClass data = DataClass::dyadic; ///< of activations, gradients and parameters
     Payload payload = Payload::fp32;
     Index codewords = 0; ///< in a book; 0: Z is sent as it is. Settings below that do not fit it become 1
     Index groups = 1;
@@ -46,6 +47,7 @@ struct Case {
     Index subsets = 1;
     Trainer trainer = Trainer::none; ///< `none` only with one replica: several would part ways
 
+    [[nodiscard]] bool dyadic() const { return data == DataClass::dyadic; }
     [[nodiscard]] int ranks() const { return static_cast<int>(workers * replicas); }
 };
 

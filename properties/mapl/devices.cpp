@@ -29,7 +29,7 @@ using gpu::mapl::device_known_bugs::KnownBug;
 
 /// Each rank has another block size. Streams of different ranks are early and late with different work.
 gpu::HostStream stream_of(int rank) {
-    constexpr std::array sizes{problem::tunable(256, 64), 64, 32};
+    constexpr std::array sizes{problem::tunable<int>("block_threads"), 64, 32};
     return {sizes[static_cast<std::size_t>(rank) % sizes.size()],
             1 + 16 * static_cast<std::uint64_t>(rank)};
 }

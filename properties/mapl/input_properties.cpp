@@ -103,7 +103,7 @@ Case overflows_in_the_middle(Case run) {
     const Payload payload = run.payload;
     run = nothing_lost(run); // codewords would be as large, and the next micro-batch refused
     run.payload = payload;
-    run.dyadic = false; // or products may be 0
+    run.data = DataClass::normal; // or products may be 0
     run.restart = 0;
     run.steps = 3;
     run.tokens = std::max<Index>(run.tokens, 1);
@@ -122,8 +122,9 @@ bool sent_nothing_but(const RankRecording& seen, const std::string& what) {
     });
 }
 
-/// Tries a start that both sides of the boundary must refuse.
-void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change) {
+/// Tries a start that both sides of the boundary must refuse, in a line with `field`.
+void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change,
+                   const std::string& field = "") {
     Scenario flawed = trial.scenario;
     change(flawed);
     std::vector<RankRecording> seen = trial.play(flawed);
@@ -132,16 +133,20 @@ void refused_start(Trial& trial, const std::string& what, const std::function<vo
         trial.told(is_one_line(line) && seen[rank].values.empty() && sent_nothing_but(seen[rank], "start"),
                    0,
                    [&, &named = what] { return "rank " + std::to_string(rank) + " begins with " + named; });
+        trial.told(line.find(field) != std::string::npos, 0, [&, &named = what] {
+            return "rank " + std::to_string(rank) + " does not begin with " + named +
+                   ", but its line does not name '" + field + "': " + line;
+        });
     }
 }
 
 /// Tries a start with the receiver's side of another case. It ends at the start, since what two such sides
 /// would do next is undefined.
-void other_shape(Trial& trial, const std::string& what, const std::function<void(Case&)>& change) {
+void other_shape(Trial& trial, const std::string& field, const std::function<void(Case&)>& change) {
     Case changed = trial.run;
     change(changed);
     refused_start(
-        trial, "another " + what + " than the other side",
+        trial, "other " + field + " than the other side",
         [&, other = scenario_of(changed)](Scenario& flawed) {
             flawed.settings = [mine = flawed.settings, other](Index boundary, Side side) {
                 return side == Side::receiver ? other.settings(boundary, side) : mine(boundary, side);
@@ -150,7 +155,8 @@ void other_shape(Trial& trial, const std::string& what, const std::function<void
                 return side == Side::receiver ? other.state(boundary, side) : mine(boundary, side);
             };
             flawed.ends_at_start = true;
-        });
+        },
+        field);
 }
 
 void other_shapes(Trial& trial) {
@@ -164,20 +170,20 @@ void other_shapes(Trial& trial) {
     other_shape(trial, "vocabulary", [](Case& other) { ++other.vocabulary; });
     for (const Anchors anchors : {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two})
         if (anchors != run.anchors)
-            other_shape(trial, "kind of anchors", [&](Case& other) { other.anchors = anchors; });
-    other_shape(trial, "number of codewords",
+            other_shape(trial, "anchors", [&](Case& other) { other.anchors = anchors; });
+    other_shape(trial, "codewords",
                 [](Case& other) { other.codewords = other.codewords == 0 ? 4 : 2 * other.codewords; });
     if (run.codewords == 0)
         return;
-    other_shape(trial, "number of codewords, none,", [](Case& other) {
+    other_shape(trial, "codewords", [](Case& other) {
         other.codewords = 0;
         other.groups = other.rounds = other.subsets = 1;
     });
     if (run.rank > 1)
-        other_shape(trial, "number of groups",
+        other_shape(trial, "groups",
                     [](Case& other) { other.groups = other.groups == 1 ? other.rank : 1; });
-    other_shape(trial, "number of rounds", [](Case& other) { ++other.rounds; });
-    other_shape(trial, "number of subsets",
+    other_shape(trial, "rounds", [](Case& other) { ++other.rounds; });
+    other_shape(trial, "subsets",
                 [](Case& other) { other.subsets = other.subsets == 1 ? other.codewords : 1; });
 }
 
@@ -243,15 +249,16 @@ void refused_starts(Trial& trial) {
     not_finite("m", &EndState::m);
     if (trial.run.anchors != Anchors::none)
         not_finite("an anchor", &EndState::anchor);
-    const auto unequal = [&](const std::string& what, const std::function<void(Settings&)>& change) {
-        refused_start(trial, "another " + what + " than the other side", [&](Scenario& flawed) {
+    const auto unequal = [&](const std::string& field, const std::function<void(Settings&)>& change) {
+        const auto differ = [&](Scenario& flawed) {
             flawed.settings = [inner = trial.scenario.settings, change](Index boundary, Side side) {
                 Settings settings = inner(boundary, side);
                 if (side == Side::receiver)
                     change(settings);
                 return settings;
             };
-        });
+        };
+        refused_start(trial, "other " + field + " than the other side", differ, field);
     };
     unequal("order", [](Settings& settings) {
         settings.order =
@@ -262,8 +269,8 @@ void refused_starts(Trial& trial) {
     });
     unequal("beta", [](Settings& settings) { settings.beta = 0.75; });
     unequal("seed", [](Settings& settings) { settings.seed += 1; });
-    unequal("number of iterations", [](Settings& settings) { settings.direction_iterations = 9; });
-    unequal("number of iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
+    unequal("direction_iterations", [](Settings& settings) { settings.direction_iterations = 9; });
+    unequal("retraction_iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
     if (trial.run.codewords > 0) {
         unequal("decay", [](Settings& settings) { settings.quantization.decay = 0.25; });
         refused_start(trial, "another codebook than the other side", [&](Scenario& flawed) {

@@ -107,7 +107,7 @@ Case exact_step(Case run) {
     const Payload payload = run.payload;
     run = nothing_lost(run); // codebooks learn micro-batch by micro-batch
     run.payload = payload;
-    run.dyadic = true;
+    run.data = DataClass::dyadic;
     run.steps = 1;
     run.restart = 0;
     return run;

@@ -94,7 +94,7 @@ void principal_subspace(Trial& trial) {
 }
 Case reconstructed(Case run) {
     run = nothing_lost(run);
-    run.dyadic = false; // dyadic columns may be 0 or at right angles, where A rests on a saddle
+    run.data = DataClass::normal; // dyadic columns may be 0 or at right angles, where A rests on a saddle
     run.anchors = Anchors::none;
     run.workers = 2;
     run.width = std::max<Index>(run.width, run.rank + 1);

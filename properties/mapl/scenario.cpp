@@ -38,7 +38,7 @@ class MadeUp final : public Stage {
           summed_(parameters_.size(), 0.0F) {}
     Floats forward(Index step, Index micro, const Floats&) override {
         Floats x = synthetic(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
-        if (run_.dyadic && run_.payload == Payload::bf16) // too fine for bf16 to hold all of Z
+        if (run_.dyadic() && run_.payload == Payload::bf16) // too fine for bf16 to hold all of Z
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] += static_cast<float>(i % 5) / 64.0F;
         return x;
@@ -68,17 +68,15 @@ class MadeUp final : public Stage {
 
 Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
     Floats values(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        std::uint64_t bits = drawn(run, what, step, micro, static_cast<Index>(i));
-        if (run.dyadic) {
-            values[i] = static_cast<float>(static_cast<int>(bits % 17) - 8) / 4.0F;
-            continue;
-        }
-        double sum = -2.0; // of four: near enough to a normal distribution
-        for (int part = 0; part < 4; ++part, bits >>= 16U)
-            sum += static_cast<double>(bits & 0xffffU) * 0x1p-16;
-        values[i] = static_cast<float>(sum);
+    if (!run.dyadic()) { // a purpose and a micro-batch are as another rank
+        problem::fill_gradient(values, run.data, static_cast<std::uint64_t>(run.seed),
+                               static_cast<int>(what * 1000) + static_cast<int>(micro), step);
+        return values;
     }
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(
+                        static_cast<int>(drawn(run, what, step, micro, static_cast<Index>(i)) % 17) - 8) /
+                    4.0F;
     return values;
 }
 
@@ -144,10 +142,10 @@ Scenario scenario_of(const Case& run) {
                 ? Floats()
                 : synthetic(run, of_anchors + (other ? 1U : 0U), boundary, 0, run.vocabulary * run.rank);
         EndState state = first_state(of, side,
-                                     run.dyadic ? dyadic_subspace(run.width, run.rank, seed)
-                                                : first_subspace(run.width, run.rank, seed),
+                                     run.dyadic() ? dyadic_subspace(run.width, run.rank, seed)
+                                                  : first_subspace(run.width, run.rank, seed),
                                      table);
-        if (run.dyadic && run.anchors != Anchors::none) {
+        if (run.dyadic() && run.anchors != Anchors::none) {
             const Floats columns = dyadic_subspace(run.width, run.rank, seed + (other ? 2000 : 1000));
             const auto d = static_cast<std::size_t>(run.width);
             const auto r = static_cast<std::size_t>(run.rank);
@@ -155,7 +153,7 @@ Scenario scenario_of(const Case& run) {
             for (std::size_t i = 0; i < columns.size(); ++i)
                 state.rows[i % r * d + i / r] = columns[i];
         }
-        if (run.dyadic && run.codewords > 0)
+        if (run.dyadic() && run.codewords > 0)
             state.codebooks = dyadic_codebooks(of, seed);
         return state;
     };
@@ -174,8 +172,8 @@ Scenario scenario_of(const Case& run) {
     };
     scenario.stage = [run](int stage) { return made_up_stage(run, stage); };
     // On dyadic data some runs keep A, so that all their steps are exact.
-    scenario.rate = run.dyadic ? (run.seed % 2 == 0 ? 0.0625 : 0.0) : 0.05;
-    scenario.anchor_rate = run.dyadic ? 0.125 : 0.1;
+    scenario.rate = run.dyadic() ? (run.seed % 2 == 0 ? 0.0625 : 0.0) : 0.05;
+    scenario.anchor_rate = run.dyadic() ? 0.125 : 0.1;
     scenario.learning_rate = 0.05;
     return scenario;
 }

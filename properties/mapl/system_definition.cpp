@@ -1,4 +1,6 @@
 // Registers MAPL with the gate.
+#include <cmath>
+
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gate/system.hpp>
 #include <truestep/verify/mapl/traces.hpp>
@@ -20,12 +22,54 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
                                          const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
-    return {
+    std::vector<gate::Line> all{
         "rank=16,width=48,workers=4,tokens=40,vocabulary=257,micro=6,steps=3,anchors=two,"
         "schedule=1f1b,data=normal",
         "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal",
         "rank=24,width=40,workers=3,tokens=70,vocabulary=50,micro=5,steps=2,codewords=96,groups=4,rounds=2,"
         "subsets=4,data=normal"};
+    // At the edges of what hosts and devices take at once, where settings take turns: tokens and codewords,
+    // and the entries of A, as a matrix that is as nearly square as it can be.
+    const auto add = [&all](const std::function<void(Case&, std::size_t)>& change) {
+        Case run;
+        const std::size_t turn = all.size();
+        run.rank = gate::in_turn<Index>(turn, {4, 6});
+        run.width = run.rank + 3;
+        run.micro = gate::in_turn<Index>(turn, {1, 2, 1});
+        run.steps = 2;
+        run.vocabulary = 257;
+        run.anchors = gate::in_turn(turn, {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two});
+        run.order =
+            gate::in_turn(turn, {Order::project_first, Order::momentum_first, Order::project_first});
+        run.data = gate::in_turn(turn, {DataClass::normal, DataClass::dyadic, DataClass::ties,
+                                        DataClass::sparse, DataClass::normal});
+        run.groups = gate::in_turn<Index>(turn, {1, 2, 2, 1, 1});
+        run.rounds = gate::in_turn<Index>(turn, {1, 2, 3});
+        run.seed = static_cast<Index>(turn);
+        change(run, turn);
+        all.push_back(spec().text(run));
+    };
+    const std::vector<Index> words = gate::edge_sizes(problem::Dimension::words);
+    for (const Index tokens : gate::edge_sizes(problem::Dimension::tokens))
+        add([&](Case& run, std::size_t turn) {
+            run.tokens = tokens;
+            run.codewords = words[turn % words.size()];
+            run.subsets = run.codewords % 2 == 0 ? 2 : 1;
+        });
+    for (const Index tokens : gate::edge_sizes(problem::Dimension::tokens))
+        add([&](Case& run, std::size_t turn) {
+            run.tokens = tokens;
+            run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16});
+        });
+    for (const Index entries : gate::edge_sizes(problem::Dimension::model, 10'000))
+        add([&](Case& run, std::size_t) {
+            run.rank = static_cast<Index>(std::sqrt(static_cast<double>(entries)));
+            while (entries % run.rank != 0)
+                --run.rank;
+            run.width = entries / run.rank;
+            run.tokens = 33;
+        });
+    return all;
 }
 
 } // namespace
@@ -41,6 +85,12 @@ gate::System mapl_system() {
     system.says = "MAPL: stages of a pipeline send activations and gradients in a learned subspace.";
     system.fewest_workers = 2; // the two ends of a boundary
     mapl::spec().describe(system);
+    system.extents = [](const gate::Line& line) {
+        const Case run = spec().parse(line);
+        return gate::Extents{{problem::Dimension::model, run.rank * run.width},
+                             {problem::Dimension::tokens, run.tokens},
+                             {problem::Dimension::words, run.codewords}};
+    };
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)
         if (property.name == "reference")

@@ -238,7 +238,7 @@ void orders(Trial& trial) {
 Case two_steps_of_the_first_order(Case run) {
     run = no_restart(run);
     run.order = Order::project_first;
-    run.dyadic = false;
+    run.data = DataClass::normal;
     run.steps = 2;
     run.rank = std::max<Index>(run.rank, 2);
     run.width = std::max<Index>(run.width, run.rank + 2);

@@ -66,7 +66,7 @@ std::set<std::string> kinds_of(const Case& run) {
     add(run.anchors != Anchors::none, "anchors");
     add(run.width > run.rank, "compressed");
     add(run.restart > 0, "restart");
-    add(run.dyadic, "exact sums");
+    add(run.dyadic(), "exact sums");
     add(run.payload == Payload::bf16, "payload of 16 bits");
     add(run.codewords > 0, "codewords");
     add(run.codewords > 0 && run.rounds > 1, "several rounds");

@@ -121,7 +121,7 @@ std::vector<ImplementationSpec> on_devices(const Group& group) {
     constexpr Index small = 20'000;
     std::vector<ImplementationSpec> all;
     const auto add = [&](ImplementationSpec ranked) {
-        ranked.compares_starts = true; // the step and its agreements are the host's
+        ranked.compares_starts = ranked.names_differences = true; // the step's agreements are the host's
         all.push_back(std::move(ranked));
     };
     add({.name = "cuda-blocks",

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <truestep/gate/edges.hpp>
 #include <truestep/properties/scape/implementations.hpp>
 #include <truestep/properties/scape/recording.hpp>
 #include <truestep/verify/scape/verify_trace.hpp>
@@ -100,48 +101,76 @@ rc::Gen<Case> any_case_of_the_world() {
     });
 }
 
-/// Larger than every tile, block and chunk of an implementation, with ties across their edges, where small
-/// cases never go.
-std::vector<Case> beyond_every_block() {
+/// One case at edges of registered constants: settings take turns, with ties and other values across the
+/// edges.
+Case edge_case(const std::vector<Index>& sizes, double density, int workers, std::size_t turn) {
+    using problem::BiasCorrection;
     using problem::DataClass;
-    struct Kind {
-        DataClass data;
-        double density;
-        double clip_norm;
-        int workers;
-        problem::PartitionRule partition;
-    };
-    constexpr auto by_shard = problem::PartitionRule::by_shard;
-    constexpr auto by_tensor = problem::PartitionRule::by_tensor;
-    std::vector<Case> all;
-    for (const Kind& kind :
-         {Kind{DataClass::normal, 1.0, 0.0, 3, by_shard}, Kind{DataClass::normal, 0.1, 1.0, 2, by_tensor},
-          Kind{DataClass::normal, 0.01, 0.0, 1, by_shard}, Kind{DataClass::ties, 0.1, 0.0, 3, by_shard},
-          Kind{DataClass::ties, 0.01, 0.0, 1, by_shard}, Kind{DataClass::dyadic, 0.01, 0.0, 2, by_shard},
-          Kind{DataClass::sparse, 0.1, 0.5, 1, by_shard}, Kind{DataClass::wide, 0.3, 0.0, 1, by_shard}}) {
-        Case run;
-        // Longer than a device's tile of code, 65,280 coordinates, and at 0.3 coded as bits.
-        run.tensors = {{"a", 70'003, false}, {"b", 9, true}, {"c", 29'988, false}};
-        run.workers = kind.workers;
-        run.partition = kind.partition;
-        run.density = kind.density;
-        run.clip_norm = kind.clip_norm;
-        run.data = kind.data;
-        run.beta1 = 0.9;
-        run.beta2 = 0.95;
-        run.weight_decay = 0.1;
-        run.bias_correction = problem::BiasCorrection::adam;
-        run.steps = 3;
-        run.seed = all.size();
-        if (all.size() % 2 == 1) {
-            run.parts = 2;
-            run.bucket_bytes = 100'000;
-            run.cuts = CutRule::rebuilt;
-        }
-        // If numbers of ranks are pinned, the place chooses among them: this many again, if possible.
-        run.chosen_place = 3 * (kind.workers - 1);
-        all.push_back(run);
+    using problem::Payload;
+    Case run;
+    run.tensors.clear();
+    for (const Index size : sizes)
+        run.tensors.push_back({"t" + std::to_string(run.tensors.size()), size, false});
+    run.density = density;
+    run.workers = workers;
+    run.data = gate::in_turn(turn, {DataClass::ties, DataClass::normal, DataClass::sparse, DataClass::wide,
+                                    DataClass::subnormal, DataClass::ties, DataClass::dyadic});
+    run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16, Payload::fp32, Payload::e5m2_both,
+                                       Payload::fp32, Payload::bf16_both, Payload::fp32, Payload::e5m2,
+                                       Payload::fp32, Payload::fp32, Payload::fp32});
+    run.clip_norm = gate::in_turn(turn, {0.0, 0.5, 0.0});
+    run.weight_decay = gate::in_turn(turn, {0.1, 0.0});
+    run.bias_correction =
+        gate::in_turn(turn, {BiasCorrection::adam, BiasCorrection::none, BiasCorrection::momentum,
+                             BiasCorrection::none, BiasCorrection::adam});
+    run.groups = gate::in_turn<problem::Groups>(turn, {{}, {2}, {}, {1}});
+    run.beta1 = 0.9;
+    run.beta2 = 0.95;
+    run.steps = 3;
+    run.seed = turn;
+    if (turn % 3 == 1) {
+        run.parts = 2;
+        run.bucket_bytes = 4 * sizes.front();
+        run.cuts = CutRule::rebuilt;
     }
+    // If numbers of ranks are pinned, the place chooses among them: this many again, if possible.
+    run.chosen_place = 3 * (workers - 1);
+    return run;
+}
+
+/// The edges at which the code of hosts and devices goes another way, where small cases never go.
+std::vector<Case> at_the_edges() {
+    using problem::Dimension;
+    std::vector<Case> all;
+    const auto add = [&](const std::vector<Index>& sizes, double density, int workers) -> Case& {
+        all.push_back(edge_case(sizes, density, workers, all.size()));
+        return all.back();
+    };
+    // Segments of all sizes beside each other, each the whole of a tensor.
+    constexpr Index most = 140'000;
+    std::vector<Index> sizes;
+    Index sum = 0;
+    const auto end_model = [&] {
+        add(sizes, all.size() % 2 == 0 ? 0.1 : 0.3, 1 + static_cast<int>(all.size() % 2)).partition =
+            problem::PartitionRule::by_tensor;
+        sizes.clear();
+        sum = 0;
+    };
+    for (const Index size : gate::edge_sizes(Dimension::segment)) {
+        if (sum + size > most)
+            end_model();
+        sizes.push_back(size);
+        sum += size;
+    }
+    end_model();
+    for (const Index size : gate::edge_sizes(Dimension::model))
+        add({size}, all.size() % 3 == 0 ? 0.01 : 0.3, 1 + static_cast<int>(all.size() % 4));
+    for (const Index size : gate::edge_sizes(Dimension::share))
+        add({2 * size}, 0.1, 2);
+    for (const Index size : gate::edge_sizes(Dimension::selected))
+        add({2 * size}, 0.5, 1).clip_norm = 0.5;
+    for (const Index size : gate::edge_sizes(Dimension::message))
+        add({4 * size}, 0.5, 2);
     return all;
 }
 
@@ -263,7 +292,7 @@ Case one_not_finite_later(Index begin, Index end, double clip_norm) {
 }
 
 std::vector<Case> beside_the_drawn() {
-    std::vector<Case> all = beyond_every_block();
+    std::vector<Case> all = at_the_edges();
     for (const auto& more : {as_large_as_shares(), not_finite_later(), clipped_at_the_norm()})
         all.insert(all.end(), more.begin(), more.end());
     all.push_back(one_not_finite_later(0, 30'000, 0.0));

@@ -194,6 +194,7 @@ class RankedImplementation final : public Implementation {
     Index most_parameters() const override { return ranked_.most_parameters; }
     bool takes_parts() const override { return ranked_.takes_parts; }
     bool compares_starts() const override { return ranked_.compares_starts; }
+    bool names_differences() const override { return ranked_.names_differences; }
     bool any(bool here) const override { return group_->any(here); }
 
     RunRecording run(const Scenario& scenario) const override {

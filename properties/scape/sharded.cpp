@@ -204,6 +204,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .rounds_payloads = true,
                             .adds_groups = true,
                             .compares_starts = true,
+                            .names_differences = true,
                             .takes_states = true,
                             .shares_folders = true,
                             .most_parameters = threads ? ten_million : million},
@@ -215,6 +216,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .takes_parts = true,
                             .rounds_payloads = true,
                             .compares_starts = true,
+                            .names_differences = true,
                             .takes_states = true,
                             .shares_folders = true},
                            group));
@@ -225,6 +227,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .like = "host",
                             .takes_parts = true,
                             .compares_starts = true,
+                            .names_differences = true,
                             .shares_folders = true,
                             .most_parameters = threads ? million : usual_parameters},
                            group));
@@ -236,7 +239,8 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                                 [](const Setup& setup, Communicator& communicator) {
                                     return std::make_unique<AdamSCandidate>(setup, communicator);
                                 },
-                            .compares_starts = true},
+                            .compares_starts = true,
+                            .names_differences = true},
                            group));
     return all;
 }

@@ -17,7 +17,7 @@ namespace {
 /// A way to give one rank something else, as another case. `shows`: whether that makes another problem at
 /// all.
 struct Way {
-    std::string what; ///< the name in a LeftOut, if some implementations lack it
+    std::string what; ///< the field's name in an error, and in what implementations lack
     std::function<void(Case&)> change;
     std::function<bool(const Case&)> shows;
 };
@@ -53,8 +53,8 @@ const std::vector<Way>& ways() {
         {"beta2", [](Case& run) { run.beta2 = run.beta2 == 0.75 ? 0.5 : 0.75; }, always},
         {"beta1", [](Case& run) { run.beta1 = run.beta1 == 0.5 ? 0.25 : 0.5; }, always},
         {"epsilon", [](Case& run) { run.epsilon *= 2; }, always},
-        {"weight decay", [](Case& run) { run.weight_decay += 0.125; }, always},
-        {"bias correction",
+        {"weight_decay", [](Case& run) { run.weight_decay += 0.125; }, always},
+        {"bias_correction",
          [](Case& run) {
              run.bias_correction = run.bias_correction == BiasCorrection::adam ? BiasCorrection::momentum
                                                                                : BiasCorrection::adam;
@@ -67,7 +67,7 @@ const std::vector<Way>& ways() {
              other_partition(other);
              return problem_of(run).segments != problem_of(other).segments;
          }},
-        {"clip norm", [](Case& run) { run.clip_norm = run.clip_norm > 0.0 ? 0.0 : 1.0; }, always},
+        {"clip_norm", [](Case& run) { run.clip_norm = run.clip_norm > 0.0 ? 0.0 : 1.0; }, always},
         {"norm",
          [](Case& run) {
              run.norm = run.norm == NormVersion::tree ? NormVersion::ascending : NormVersion::tree;
@@ -91,16 +91,16 @@ const std::vector<Way>& ways() {
              run.warm_up = 0;
          },
          always},
-        {"an always-dense tensor",
-         [](Case& run) { first_of(run).always_dense = !first_of(run).always_dense; }, always},
+        {"tensors", [](Case& run) { first_of(run).always_dense = !first_of(run).always_dense; }, always},
     };
     return all;
 }
 
 constexpr std::size_t of_adams = 7; ///< how many of `ways()`, from the first on
 
-/// All ranks must end with an error before they have done anything.
-void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why) {
+/// All ranks must end with an error before they have done anything. Where the implementation says what
+/// differs, the error names `field`.
+void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why, const std::string& field) {
     const std::size_t ranks = scenario.setup.ranges.size();
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.expect(ran.after.empty(), why + ", and a step is taken");
@@ -108,6 +108,10 @@ void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why)
     for (std::size_t rank = 0; rank < ranks; ++rank)
         trial.expect(!ran.ended[rank].empty(),
                      why + ", and rank " + std::to_string(rank) + " has nothing to say against it");
+    for (std::size_t rank = 0; trial.implementation().names_differences() && rank < ranks; ++rank)
+        trial.expect(ran.ended[rank].find(field) != std::string::npos,
+                     why + ", and the error of rank " + std::to_string(rank) + " does not name '" + field +
+                         "': " + ran.ended[rank]);
 }
 
 std::size_t odd_one(const Case& run) {
@@ -151,13 +155,13 @@ void none_begins(Trial& trial) {
         trial.classify(true, "parameters that are not finite");
         scenario.setup = not_finite;
         return expect_none_begins(trial, std::move(scenario),
-                                  "all ranks are given a parameter that is not finite");
+                                  "all ranks are given a parameter that is not finite", "parameter");
     }
     if (kind == 1) {
         const bool finite = run.chosen_place / 9 % 4 > 0;
         trial.classify(finite, "parameters that differ in a bit");
         scenario.odd = {static_cast<int>(odd), finite ? with(good, place, next_to) : not_finite};
-        return expect_none_begins(trial, std::move(scenario), who + "another parameter");
+        return expect_none_begins(trial, std::move(scenario), who + "another parameter", "parameters");
     }
     const bool adams = trial.implementation().algorithm() == problem::Algorithm::adams;
     const auto drawn = static_cast<std::size_t>(run.chosen_place / 9) % (adams ? of_adams : ways().size());
@@ -170,7 +174,7 @@ void none_begins(Trial& trial) {
     Setup setup = trial.steps(other, 0).setup;
     setup.parameters = good.parameters;
     scenario.odd = {static_cast<int>(odd), std::move(setup)};
-    expect_none_begins(trial, std::move(scenario), who + "another setting: " + way.what);
+    expect_none_begins(trial, std::move(scenario), who + "another setting: " + way.what, way.what);
 }
 
 /// The state after a step from zeros, with all coordinates in the coming mask.
@@ -213,7 +217,7 @@ void none_goes_on(Trial& trial) {
     const std::size_t odd = odd_one(run);
     scenario.odd = {static_cast<int>(odd), std::move(other)};
     expect_none_begins(trial, std::move(scenario),
-                       name_of_rank(odd) + " goes on from " + what + ", the others do not");
+                       name_of_rank(odd) + " goes on from " + what + ", the others do not", "state");
 }
 
 std::string cannot_differ(const Implementation& implementation) {

@@ -64,6 +64,35 @@ Line needed(const Property& property, const Line& line, const Unsupported& unsup
     return text(run);
 }
 
+/// How large a case is where registered constants cut. Masks of early steps show all that later ones do.
+gate::Extents extents(const Line& line) {
+    using problem::Dimension;
+    const Case run = parse_case(line);
+    const problem::Problem problem = problem_of(run);
+    const problem::DensitySchedule density = schedule_of(run);
+    gate::Extents all{{Dimension::model, run.size()}};
+    for (Index step = 1; step <= std::min<Index>(run.steps, 3); ++step) {
+        std::vector<Index> shares(static_cast<std::size_t>(run.workers), 0);
+        std::vector<Index> messages = shares;
+        Index selected = 0;
+        for (const problem::Segment& segment : problem.segments) {
+            const Index k = selected_count(segment, density.at(step), problem.settings.k_rounding);
+            shares[static_cast<std::size_t>(segment.owner)] += segment.size();
+            messages[static_cast<std::size_t>(segment.owner)] += k;
+            selected += k;
+            if (!segment.always_dense)
+                all.insert({Dimension::segment, segment.size()});
+        }
+        all.insert({Dimension::selected, selected});
+        for (const Index share : shares)
+            all.insert({Dimension::share, share});
+        for (const Index values : messages)
+            if (run.workers > 1)
+                all.insert({Dimension::message, values});
+    }
+    return all;
+}
+
 gate::Property in_the_gates_terms(const Property& property) {
     return {
         property.number,
@@ -103,6 +132,7 @@ gate::System system_of_properties() {
         "SCAPE on AdamS: a share of the coordinates per step, masks one step late, local residuals.";
     spec().describe(system);
     system.standing = standing;
+    system.extents = extents;
     for (const Property& property : all_properties())
         system.properties.push_back(in_the_gates_terms(property));
     system.unseen = what_the_gate_does_not_see;

@@ -94,7 +94,7 @@ void bytes_are_as_the_formula_says(Trial& trial) {
         const std::vector<std::uint64_t> selected =
             selected_of_owners(scenario, history.after[step].views.front());
         // One exchange may be sent in pieces that are each worth a message.
-        constexpr auto worth_a_message = problem::tunable<std::uint64_t>(1U << 13U, 5);
+        constexpr auto worth_a_message = problem::tunable<std::uint64_t>("worth_a_message");
         const std::uint64_t most_pieces =
             std::reduce(selected.begin(), selected.end()) / worth_a_message + 1;
         for (std::size_t rank = 0; rank < history.after[step].outcomes.size(); ++rank) {

@@ -122,8 +122,8 @@ void clipping_scales_the_whole(Trial& trial) {
             const double bound = 1e-5 * (std::abs(inertia) + a1 * magnitude[at]) + 1e-30;
             trial.expect_at(std::abs(static_cast<double>(is.moment[at]) - expected) <= bound,
                             static_cast<Index>(step) + 1, index,
-                            "M is " + std::to_string(is.moment[at]) + "; clipping to the norm " +
-                                std::to_string(run.clip_norm) + " makes it " + std::to_string(expected));
+                            "M is " + shortest(is.moment[at]) + "; clipping to the norm " +
+                                shortest(run.clip_norm) + " makes it " + shortest(expected));
         }
     }
     trial.classify(clipped, "clipped");

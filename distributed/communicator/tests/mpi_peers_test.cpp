@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds patience = 8s;
 constexpr std::chrono::milliseconds short_patience = 2s; // mpi_peers_faults.sh knows this number
 
-constexpr auto piece = truestep::problem::tunable(std::size_t{1} << 20U, std::size_t{24}); // mpi_mail.cpp's
+constexpr auto piece = truestep::problem::tunable<std::size_t>("mail_piece");
 
 using Message = std::shared_ptr<std::vector<std::byte>>;
 
@@ -38,7 +38,7 @@ std::byte value(int from, std::uint64_t number, std::size_t at) {
 
 /// Empty messages, small ones, and some of many pieces.
 std::size_t size_of(std::uint64_t number) {
-    constexpr std::size_t mib = truestep::problem::tunable(std::size_t{1} << 20U, std::size_t{2000});
+    constexpr std::size_t mib = std::max<std::size_t>(piece, 2000);
     return number % 5 == 0 ? 0 : number % 7 == 3 ? 2 * mib + number : number * 1000;
 }
 

@@ -38,7 +38,7 @@ struct TakeColumns {
 /// that are as near. A block does `tokens_at_once` tokens, and each thread compares one token with
 /// all codewords.
 struct Nearest {
-    static constexpr Index tokens_at_once = problem::tunable<Index>(256, 64);
+    static constexpr Index tokens_at_once = problem::tunable<Index>("nearest_tokens");
     static Index blocks(Index tokens) { return (tokens + tokens_at_once - 1) / tokens_at_once; }
 
     struct Arguments {

@@ -10,9 +10,9 @@
 namespace truestep::gpu::scape {
 
 /// Coordinates that share a byte of counts in the code of positions.
-constexpr Index code_block = 255;
+constexpr Index code_block = problem::tunable<Index>("position_block");
 /// The part of a segment that a block reads: 256 code blocks, which are whole bytes of a bitmap.
-constexpr Index code_tile_blocks = problem::tunable<Index>(256, 8);
+constexpr Index code_tile_blocks = problem::tunable<Index>("code_tile_blocks");
 constexpr Index code_tile = code_block * code_tile_blocks;
 
 /// Encodes the own segments from the mask in the making, which has been counted. One block a group.
@@ -127,7 +127,7 @@ struct DecodeCount {
 };
 
 /// The coordinates of a mask that a block decodes.
-constexpr Index decode_tiles = problem::tunable<Index>(16, 2);
+constexpr Index decode_tiles = problem::tunable<Index>("decode_tiles");
 constexpr Index decode_chunk = decode_tiles * tile;
 
 /// Decodes the mask of all segments: a chunk's bits are gathered in the block's memory, and its

@@ -171,7 +171,7 @@ TRUESTEP_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, st
 
 /// Computes the ranks of the words, and how much each tile selects; Offsets does the rest.
 struct CountWords {
-    static constexpr Index tiles = problem::tunable<Index>(16, 2); ///< of a block
+    static constexpr Index tiles = problem::tunable<Index>("count_tiles"); ///< of a block
     static constexpr Index words = tiles * tile_words;
 
     struct Arguments {
@@ -193,7 +193,7 @@ struct CountWords {
 
 /// How many coordinates two masks have in common.
 struct InCommon {
-    static constexpr Index words = problem::tunable<Index>(4096, 3); ///< of a block
+    static constexpr Index words = problem::tunable<Index>("common_words"); ///< of a block
 
     struct Arguments {
         const std::uint64_t* one;

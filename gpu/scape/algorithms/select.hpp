@@ -42,7 +42,7 @@ struct Group {
     Index segment;
     Index first_cell; ///< the number of its first tile's
 };
-constexpr Index most_group_tiles = 16;
+constexpr Index most_group_tiles = problem::tunable<Index>("most_group_tiles");
 /// Coordinates whose scores a block holds at once.
 constexpr Index sweep = tile / 2;
 /// Candidates that fit into a cell: a part of a tile's coordinates.

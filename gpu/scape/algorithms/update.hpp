@@ -18,8 +18,8 @@ using distributed::Scalars;
 /// The sums of squares of ghat in section 5's order: a block of 4096 values has 256 lanes, however many
 /// threads there are.
 struct SquareSums {
-    static constexpr Index norm_block = 4096;
-    static constexpr Index lanes = 256;
+    static constexpr Index norm_block = problem::tunable<Index>("norm_block");
+    static constexpr Index lanes = problem::tunable<Index>("norm_lanes");
 
     struct Arguments {
         Scalars scalars;
@@ -65,7 +65,7 @@ struct SquareSums {
 /// of two and begins at a multiple of it, so it is a subtree, and its size changes no bit. One
 /// block a group.
 struct TreeSums {
-    static constexpr Index group = problem::tunable<Index>(1024, 4);
+    static constexpr Index group = problem::tunable<Index>("tree_group");
 
     struct Arguments {
         Index count;

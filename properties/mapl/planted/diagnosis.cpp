@@ -51,7 +51,7 @@ Scenario scenario_of(const verify::mapl::Recording& recording) {
     run.anchors = settings.anchors;
     run.order = settings.order;
     run.schedule = config.ascending ? Schedule::one_forward_one : Schedule::gpipe;
-    run.dyadic = false;
+    run.data = DataClass::normal;
     run.payload = settings.payload;
     if (quantizes(settings)) {
         run.codewords = settings.quantization.codewords;

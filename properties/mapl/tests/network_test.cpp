@@ -15,7 +15,7 @@ using Real = Matrix<double>;
 
 Real pseudo(Index rows, Index columns, std::uint64_t what) {
     Case run;
-    run.dyadic = false;
+    run.data = DataClass::normal;
     const Floats values = synthetic(run, what, 0, 0, rows * columns);
     Real made(rows, columns);
     for (Index i = 0; i < made.size(); ++i)

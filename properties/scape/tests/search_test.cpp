@@ -294,7 +294,7 @@ TEST(Search, MillionsOfParametersComeToThoseWhoTakeThem) {
             found = std::max(found, parse_case(line).size());
         return found;
     };
-    EXPECT_EQ(largest(usual_parameters), 100'000);
+    EXPECT_GT(largest(usual_parameters), 131'072); // 2c + 1 of 65,536
     EXPECT_EQ(largest(1'000'000), 1'000'000);
     EXPECT_GT(largest(10'000'000), 9'000'000);
 }

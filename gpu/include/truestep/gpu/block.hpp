@@ -35,9 +35,9 @@ using problem::Index;
 
 constexpr int warp_threads = 32;
 constexpr int most_threads = 1024;
-constexpr Index word_bits = 64;
+constexpr Index word_bits = problem::tunable<Index>("word_bits");
 /// Coordinates that a block takes at once.
-constexpr Index tile = problem::tunable<Index>(4096, 256);
+constexpr Index tile = problem::tunable<Index>("tile");
 constexpr Index tile_words = tile / word_bits;
 
 TRUESTEP_BLOCK int bits_set(std::uint64_t word) {

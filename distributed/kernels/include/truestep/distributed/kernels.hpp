@@ -10,6 +10,7 @@
 #include <truestep/distributed/element.hpp>
 #include <truestep/distributed/mask.hpp>
 #include <truestep/problem/problem.hpp>
+#include <truestep/problem/tunable.hpp>
 
 // The passes over memory of one rank, on the host. Each works on coordinates [begin, end), both
 // multiples of Mask::chunk or the model's size, or on [begin, end) of a packed vector, so that
@@ -128,7 +129,7 @@ void add_to(Index begin, Index end, const float* packed, const Mask& mask, float
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                  float* ghat);
 
-constexpr Index norm_block = 4096;
+constexpr Index norm_block = problem::tunable<Index>("norm_block");
 /// The sums of squares of the norm's blocks first..last-1 of a packed vector of `size` values (section 5).
 void square_sums(Index first, Index last, const float* ghat, Index size, double* sums);
 
@@ -167,7 +168,7 @@ void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint
 
 /// The coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a
 /// byte, and a full block needs no escape.
-constexpr Index position_block = 255;
+constexpr Index position_block = problem::tunable<Index>("position_block");
 /// A count for each block, and the positions in their blocks. Encoding writes no further than
 /// `positions_end`. Decoding reads as many positions as the counts say, if that is k.
 void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,

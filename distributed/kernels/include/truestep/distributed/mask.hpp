@@ -16,9 +16,9 @@ using problem::Index;
 /// begin in a vector packed on the mask, so that work can be split at chunks.
 class Mask {
   public:
-    static constexpr Index word_bits = 64;
+    static constexpr Index word_bits = problem::tunable<Index>("word_bits");
     static constexpr Index chunk =
-        problem::tunable<Index>(4096, 64); ///< coordinates; also the unit in which threads share work
+        problem::tunable<Index>("chunk"); ///< coordinates; also the unit in which threads share work
 
     explicit Mask(Index size)
         : size_(size), words_(static_cast<std::size_t>((size + word_bits - 1) / word_bits), 0),

@@ -45,7 +45,7 @@ TRUESTEP_BLOCK std::uint32_t sum_of(Block& block, Scan& shared, const Value& val
 
 /// The sums of whole groups of counts, each below 2^32. One block a group.
 struct GroupSums {
-    static constexpr Index group = problem::tunable<Index>(4096, 64);
+    static constexpr Index group = problem::tunable<Index>("counts_group");
 
     struct Arguments {
         const std::uint32_t* counts;

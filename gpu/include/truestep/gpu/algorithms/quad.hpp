@@ -12,7 +12,7 @@ namespace truestep::gpu {
 
 constexpr Index quad_size = 4;
 /// Quads that a thread loads at once.
-constexpr int quads_in_flight = problem::tunable(4, 1);
+constexpr int quads_in_flight = problem::tunable<int>("quads_in_flight");
 
 struct alignas(16) Quad {
     float value[quad_size];

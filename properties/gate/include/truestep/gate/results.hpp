@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -65,6 +66,10 @@ class Results {
                                                   std::uint64_t seed, double seconds) const;
     [[nodiscard]] int count(report::Status status) const;
     [[nodiscard]] const std::string& failures() const { return failures_; }
+    /// Those that were added after the last call.
+    [[nodiscard]] std::string new_failures() {
+        return failures_.substr(std::exchange(failures_told_, failures_.size()));
+    }
     [[nodiscard]] const nlohmann::ordered_json& rows() const { return rows_; }
     [[nodiscard]] const nlohmann::ordered_json& properties() const { return properties_; }
     [[nodiscard]] const nlohmann::ordered_json& planted() const { return planted_; }
@@ -76,6 +81,7 @@ class Results {
     nlohmann::ordered_json properties_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json planted_ = nlohmann::ordered_json::array();
     std::string failures_;
+    std::size_t failures_told_ = 0;
 };
 
 /// `text` as one word of a shell's command line.

@@ -33,7 +33,7 @@ struct SearchOptions {
     Overrides overrides{};
     bool workers_by_default = false; ///< the numbers of ranks are all available ones; none was given
     Unsupported unsupported{};
-    /// Tried after the drawn cases, since a failing drawn case can be made smaller.
+    /// Tried after the drawn cases, since these are smaller.
     std::vector<Line> also{};
     int most_evaluations = 2000; ///< of shrinking
     double most_seconds = 120.0; ///< of shrinking: each run that hangs lasts as long as the timeout
@@ -49,7 +49,6 @@ struct Counterexample {
     Line line;
     std::shared_ptr<const Finding> finding;
     int evaluations = 0;        ///< of shrinking
-    bool was_drawn = true;      ///< false: a standing case, which does not shrink
     std::uint64_t schedule = 0; ///< the order in which it fails; 0: there is no choice
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <truestep/gate/edges.hpp>
 #include <truestep/gate/learning.hpp>
 #include <truestep/gate/programs.hpp>
 #include <truestep/gate/property.hpp>
@@ -76,6 +77,9 @@ struct System {
     std::function<std::vector<Line>(const Overrides&)> standing = [](const Overrides&) {
         return std::vector<Line>();
     };
+
+    /// How large a case is where registered constants cut: `check --edges`.
+    std::function<Extents(const Line&)> extents = [](const Line&) { return Extents(); };
 
     std::vector<Property> properties; ///< in the order in which they are tried and reported
 

@@ -220,6 +220,8 @@ class Implementation : public gate::Implementation {
     [[nodiscard]] virtual bool takes_parts() const { return false; }
     /// Whether scenarios may have an odd rank, or parameters that are not finite.
     [[nodiscard]] virtual bool compares_starts() const { return false; }
+    /// Whether an error about ranks that differ names the field in our words.
+    [[nodiscard]] virtual bool names_differences() const { return false; }
     [[nodiscard]] virtual RunRecording run(const Scenario& scenario) const = 0;
     /// Trains from the setup's parameters until `live` ends. Throws what a rank throws, and
     /// std::runtime_error if a step is refused or halts.

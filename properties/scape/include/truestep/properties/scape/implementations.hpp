@@ -63,6 +63,8 @@ struct ImplementationSpec {
     /// Whether its ranks compare what they were given, and do not begin if that differs or is impossible
     /// (section 8.14). Otherwise they are not given such input.
     bool compares_starts = false;
+    /// Whether their errors name what differs as ours do: "beta2", "partition".
+    bool names_differences = false;
     /// Whether its candidates have begin_at(). Otherwise properties that need such a state are skipped.
     bool takes_states = false;
     /// Whether all checkpoints of a run may go to one folder, with leftovers of others in it. Otherwise
