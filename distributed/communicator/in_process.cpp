@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include <truestep/problem/timeline.hpp>
 #include <truestep/problem/tunable.hpp>
 
 #include "in_process_group.hpp"
@@ -97,10 +98,13 @@ class Transfer final : public Exchange {
     void wait() override {
         if (waited_)
             return;
+        problem::Span span(name(traffic_), rank_->rank);
         group().wait(*meeting_, rank_->rank, traffic_, [&] {
             rank_->take_ready();
             return taken_ && meeting_->all_taken();
         });
+        if (span.is_on())
+            describe(span);
         waited_ = true;
     }
 
@@ -128,6 +132,15 @@ class Transfer final : public Exchange {
     }
 
   private:
+    void describe(problem::Span& span) const {
+        std::uint64_t bytes = 0;
+        for (std::size_t peer = 0; peer < from_.size(); ++peer)
+            bytes += peer == index(rank_->rank) ? 0 : from_[peer].size;
+        span.set_bytes(bytes);
+        if (meeting_->last != rank_->rank)
+            span.set_awaited(meeting_->last);
+    }
+
     [[nodiscard]] Group& group() { return *rank_->group; }
     [[nodiscard]] static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 

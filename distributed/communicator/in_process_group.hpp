@@ -55,6 +55,7 @@ struct Meeting {
         std::uninitialized_copy(post.parts.begin(), post.parts.end(), list);
         posts[rank] = post;
         posts[rank].parts = {list, post.parts.size()};
+        last = static_cast<int>(rank);
     }
     void renew() {
         done = 0;
@@ -67,6 +68,7 @@ struct Meeting {
     }
 
     std::uint64_t number = 0;
+    int last = 0;            ///< the rank that came last; read once all are posted
     std::size_t done = 0;    ///< ranks that are done; under the group's mutex
     std::vector<Post> posts; ///< under the group's mutex until all are posted; constant from then on
     std::vector<std::atomic<bool>> taken_by;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/problem/timeline.hpp>
+
 #include "rank_threads.hpp"
 #include <truestep/distributed/missing.hpp>
 
@@ -236,6 +238,9 @@ class TakenMessage final : public IncomingMessage {
   private:
     void come() {
         seat_->check(peer_);
+        problem::Span span(name(label_.traffic), seat_->rank);
+        span.set_bytes(label_.bytes);
+        span.set_awaited(peer_);
         const std::string fault = seat_->group->wait(*slot_, seat_->rank, peer_, label_);
         if (!fault.empty())
             seat_->end(fault);

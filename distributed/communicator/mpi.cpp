@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <truestep/distributed/mpi_comm.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "mpi_arguments.hpp"
 #include "mpi_ranks.hpp"
@@ -100,6 +101,8 @@ class Transfer final : public Exchange {
         const std::size_t largest = rank_->options().largest_count;
         static const std::byte nothing{};
         static std::byte nowhere{};
+        for (std::size_t peer = 0; peer < from.size(); ++peer)
+            count_received(peer, from[peer].size);
         MpiParts& sent = arguments_->sent;
         MpiParts& received = arguments_->received;
         const std::size_t first_sent = sent.describe(to, largest);
@@ -115,6 +118,8 @@ class Transfer final : public Exchange {
     /// sizes are the same on all ranks, and so is their choice.
     void all_gather(const void* send, void* receive, Communicator::Sizes sizes) {
         const auto me = static_cast<std::size_t>(rank_->watch().rank());
+        for (std::size_t peer = 0; peer < sizes.size(); ++peer)
+            count_received(peer, sizes[peer]);
         auto* const bytes = static_cast<std::byte*>(receive);
         std::byte* const own = bytes + total(sizes.first(me));
         if (sizes[me] > 0 && send != own)
@@ -132,6 +137,7 @@ class Transfer final : public Exchange {
     }
 
     void reduce_scatter(const float* send, float* receive, Communicator::Sizes sizes) {
+        received_ = sizes[static_cast<std::size_t>(rank_->watch().rank())];
         if (total(sizes) / sizeof(float) <= rank_->options().largest_count) {
             describe(sizes, sizeof(float));
             check(MPI_Ireduce_scatter(send, receive, arguments_->received.counts.data(), MPI_FLOAT, MPI_SUM,
@@ -148,6 +154,8 @@ class Transfer final : public Exchange {
     }
 
     void wait() override {
+        problem::Span span(name(traffic_), rank_->watch().rank());
+        span.set_bytes(received_);
         Patience patience(rank_->options().timeout);
         while (!test())
             if (patience.pause()) {
@@ -171,6 +179,11 @@ class Transfer final : public Exchange {
 
   private:
     void check(int code) { rank_->check(code, traffic_); }
+
+    void count_received(std::size_t peer, std::size_t bytes) {
+        if (static_cast<int>(peer) != rank_->watch().rank())
+            received_ += bytes;
+    }
 
     MPI_Request* new_request() { return &arguments_->requests.emplace_back(MPI_REQUEST_NULL); }
 
@@ -198,6 +211,7 @@ class Transfer final : public Exchange {
     std::shared_ptr<Rank> rank_;
     Traffic traffic_;
     std::unique_ptr<MpiArguments> arguments_;
+    std::size_t received_ = 0; ///< from others, for the timeline
     bool waited_ = false;
 };
 

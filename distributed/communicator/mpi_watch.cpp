@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <truestep/distributed/mpi.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include <truestep/distributed/missing.hpp>
 
@@ -149,6 +150,7 @@ void end_mpi(const std::string& text) {
         std::fputs(("truestep: " + text + "; all ranks end\n").c_str(), stderr);
         until_it_is_read();
     }
+    problem::Timeline::write();
     if (mpi_runs())
         MPI_Abort(MPI_COMM_WORLD, mpi_abort_status);
     std::_Exit(mpi_abort_status);

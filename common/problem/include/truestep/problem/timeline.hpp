@@ -1,0 +1,71 @@
+// Collects what each rank does and waits for, and when, for a timeline that Perfetto opens.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace truestep::problem {
+
+/// What `--timeline` says of itself, in all programs.
+constexpr const char* timeline_help =
+    "write what each rank does and waits for to this file, as Chrome trace JSON, which Perfetto opens";
+
+/// The process's timeline. It is off until start(), or if TRUESTEP_TIMELINE names a file. At its end
+/// each process adds its spans to the file, so ranks of a job share one without any exchange.
+class Timeline {
+  public:
+    [[nodiscard]] static bool is_on() { return on_.load(std::memory_order_relaxed); }
+
+    /// Empties the file on the job's first rank, and refuses one that cannot be written.
+    static void start(const std::string& path);
+
+    /// Adds the spans so far to the file. A process that ends in another way than by exit() calls it.
+    static void write() noexcept;
+
+    /// The newest spans of the process, one line each; empty while the timeline is off.
+    [[nodiscard]] static std::string last_spans(std::size_t count);
+
+  private:
+    friend class Span;
+    inline static std::atomic<bool> on_{false};
+};
+
+/// One span of a rank: from here to the end of the block. While the timeline is off it costs one
+/// predictable branch. The name has to outlive the process's timeline: it is a literal.
+class Span {
+  public:
+    static constexpr int none = -1;
+
+    Span(std::string_view name, int rank) : on_(Timeline::is_on()) {
+        if (on_) [[unlikely]]
+            begin(name, rank);
+    }
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+    ~Span() {
+        if (on_) [[unlikely]]
+            end();
+    }
+
+    [[nodiscard]] bool is_on() const { return on_; }
+    void set_bytes(std::uint64_t bytes) { bytes_ = bytes; }
+    /// The rank for which this one waited.
+    void set_awaited(int rank) { awaited_ = rank; }
+
+  private:
+    void begin(std::string_view name, int rank);
+    void end() noexcept;
+
+    bool on_;
+    int rank_ = none;
+    int awaited_ = none;
+    std::uint64_t bytes_ = 0;
+    std::string_view name_;
+    std::chrono::steady_clock::time_point begin_;
+};
+
+} // namespace truestep::problem

@@ -1,0 +1,302 @@
+// Keeps the spans of a process and writes them as Chrome trace JSON, all processes into one file.
+#include <truestep/problem/timeline.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#ifdef TRUESTEP_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+#include <truestep/problem/error.hpp>
+
+namespace truestep::problem {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Event {
+    std::string_view name;
+    Clock::time_point begin;
+    Clock::time_point end;
+    std::uint64_t bytes;
+    int awaited;
+};
+
+/// The spans of one rank's thread. A later thread of the rank takes over the lane of one that ended,
+/// so a run that starts many threads has few lanes, and spans of a lane nest.
+struct Lane {
+    int rank = 0;
+    std::size_t number = 0;
+    bool in_use = true;
+    std::size_t dropped = 0;
+    std::vector<Event> events{};
+};
+
+constexpr std::size_t most_events = 1 << 20; ///< of a lane: some 50 MiB
+
+struct Process {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Lane>> lanes;
+    std::map<int, std::size_t> lanes_of;
+    std::string path;
+    pid_t pid = 0; ///< a forked child has the parent's spans, and must not write them again
+};
+
+/// It is never destroyed, because threads may end after static objects.
+Process& process() {
+    static auto* const the_only = new Process; // NOLINT(cppcoreguidelines-owning-memory)
+    return *the_only;
+}
+
+Lane& lane_for(int rank) {
+    Process& mine = process();
+    const std::lock_guard lock(mine.mutex);
+    for (const auto& lane : mine.lanes)
+        if (lane->rank == rank && !lane->in_use) {
+            lane->in_use = true;
+            return *lane;
+        }
+    return *mine.lanes.emplace_back(
+        std::make_unique<Lane>(Lane{.rank = rank, .number = mine.lanes_of[rank]++}));
+}
+
+/// The lane that the thread uses now. A thread may act for one rank after another.
+class OwnLane {
+  public:
+    OwnLane() = default;
+    OwnLane(const OwnLane&) = delete;
+    OwnLane& operator=(const OwnLane&) = delete;
+    ~OwnLane() { give_back(); }
+
+    Lane& of(int rank) {
+        if (lane_ == nullptr || lane_->rank != rank) {
+            give_back();
+            lane_ = &lane_for(rank);
+        }
+        return *lane_;
+    }
+
+  private:
+    void give_back() {
+        if (lane_ == nullptr)
+            return;
+        const std::lock_guard lock(process().mutex);
+        lane_->in_use = false;
+        lane_ = nullptr;
+    }
+    Lane* lane_ = nullptr;
+};
+
+thread_local OwnLane own_lane;
+
+/// Ranks on other machines have other steady clocks; the clocks of the day agree within what NTP does.
+double microseconds(Clock::time_point time) {
+    static const auto day = std::chrono::system_clock::now().time_since_epoch();
+    static const auto start = Clock::now();
+    return std::chrono::duration<double, std::micro>(day + (time - start)).count();
+}
+
+double duration(const Event& event) {
+    return std::chrono::duration<double, std::micro>(event.end - event.begin).count();
+}
+
+std::string json(const Lane& lane) {
+    std::string text;
+    std::array<char, 256> line{};
+    const auto add = [&](int length) {
+        text += (text.empty() ? "" : ",\n") +
+                std::string(line.data(), std::min(static_cast<std::size_t>(length), line.size() - 1));
+    };
+    if (lane.number == 0)
+        add(std::snprintf(line.data(), line.size(),
+                          R"({"name":"process_name","ph":"M","pid":%d,"tid":0,"args":{"name":"rank %d"}})",
+                          lane.rank, lane.rank));
+    for (const Event& event : lane.events) {
+        std::string more;
+        if (event.bytes > 0)
+            more += R"("bytes":)" + std::to_string(event.bytes);
+        if (event.awaited != Span::none)
+            more += (more.empty() ? "" : ",") + (R"("waits for rank":)" + std::to_string(event.awaited));
+        add(std::snprintf(line.data(), line.size(),
+                          R"({"name":"%.*s","ph":"X","pid":%d,"tid":%zu,"ts":%.3f,"dur":%.3f,"args":{%s}})",
+                          static_cast<int>(event.name.size()), event.name.data(), lane.rank, lane.number,
+                          microseconds(event.begin), duration(event), more.c_str()));
+    }
+    if (lane.dropped > 0)
+        add(std::snprintf(line.data(), line.size(),
+                          R"({"name":"%zu spans more","ph":"i","s":"t","pid":%d,"tid":%zu,"ts":%.3f})",
+                          lane.dropped, lane.rank, lane.number, microseconds(lane.events.back().end)));
+    return text;
+}
+
+/// Any launcher's first rank; a process without a launcher is one, too.
+bool is_first_rank() {
+    constexpr std::array<const char*, 4> launchers{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
+                                                   "RANK"};
+    for (const char* variable : launchers)
+        if (const char* rank = std::getenv(variable); rank != nullptr)
+            return std::string_view(rank) == "0";
+    return true;
+}
+
+/// An open file that no other process changes meanwhile.
+class LockedFile {
+  public:
+    explicit LockedFile(const std::string& path)
+        : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) { // NOLINT: the interface of open
+        if (file_ < 0 || flock(file_, LOCK_EX) != 0)
+            throw Error("cannot write the timeline " + path + "; name a file in a folder that exists");
+    }
+    LockedFile(const LockedFile&) = delete;
+    LockedFile& operator=(const LockedFile&) = delete;
+    ~LockedFile() { close(file_); }
+
+    [[nodiscard]] int descriptor() const { return file_; }
+
+  private:
+    int file_;
+};
+
+/// A JSON list stays one when more is added: its last bracket moves.
+void append(const std::string& path, const std::string& events) {
+    const LockedFile file(path);
+    constexpr std::string_view end = "\n]\n";
+    const off_t size = lseek(file.descriptor(), 0, SEEK_END);
+    const bool first = size == 0;
+    std::array<char, end.size()> last{};
+    if (!first &&
+        (size < static_cast<off_t>(end.size()) ||
+         pread(file.descriptor(), last.data(), last.size(), size - static_cast<off_t>(end.size())) < 0 ||
+         std::string_view(last.data(), last.size()) != end))
+        throw Error(path + " is not a timeline; name another file");
+    const std::string text = (first ? "[\n" : ",\n") + events + std::string(end);
+    off_t at = first ? 0 : size - static_cast<off_t>(end.size());
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t wrote = pwrite(file.descriptor(), text.data() + done, text.size() - done, at);
+        if (wrote <= 0)
+            throw Error("cannot write the timeline " + path);
+        done += static_cast<std::size_t>(wrote);
+        at += wrote;
+    }
+}
+
+void complain(const std::exception& error) {
+    std::fprintf(stderr, "truestep: %s\n", error.what());
+}
+
+void begin_to_record(const std::string& path) {
+    process().path = path;
+    process().pid = getpid();
+    static_cast<void>(microseconds(Clock::now())); // both clocks are read now
+    static const bool registered = std::atexit(Timeline::write) == 0;
+    static_cast<void>(registered);
+}
+
+} // namespace
+
+void Timeline::start(const std::string& path) {
+    if (path.empty())
+        return;
+    {
+        const LockedFile file(path);
+        if (is_first_rank() && ftruncate(file.descriptor(), 0) != 0)
+            throw Error("cannot empty the timeline " + path);
+    }
+    begin_to_record(path);
+    on_ = true;
+}
+
+void Timeline::write() noexcept {
+    if (!on_ || process().pid != getpid())
+        return;
+    try {
+        const std::lock_guard lock(process().mutex);
+        std::string events;
+        for (const auto& lane : process().lanes) {
+            const std::string of_lane = json(*lane);
+            events += (events.empty() || of_lane.empty() ? "" : ",\n") + of_lane;
+            lane->events.clear();
+        }
+        on_ = false;
+        if (!events.empty())
+            append(process().path, events);
+    } catch (const std::exception& error) {
+        complain(error);
+    }
+}
+
+std::string Timeline::last_spans(std::size_t count) {
+    if (!on_)
+        return {};
+    struct Line {
+        const Event* event;
+        int rank;
+    };
+    const std::lock_guard lock(process().mutex);
+    std::vector<Line> lines;
+    for (const auto& lane : process().lanes)
+        for (const Event& event : lane->events)
+            lines.push_back({&event, lane->rank});
+    std::ranges::sort(lines, {}, [](const Line& line) { return line.event->end; });
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(std::min(count, lines.size())));
+    std::string text;
+    for (const auto& [event, rank] : lines)
+        text += "  rank " + std::to_string(rank) + ": " + std::string(event->name) + ", " +
+                std::to_string(duration(*event) / 1000) + " ms\n";
+    return text;
+}
+
+void Span::begin(std::string_view name, int rank) {
+    name_ = name;
+    rank_ = rank;
+#ifdef TRUESTEP_NVTX
+    nvtxRangePushA(std::string(name).c_str());
+#endif
+    begin_ = Clock::now();
+}
+
+void Span::end() noexcept {
+    const auto end = Clock::now();
+#ifdef TRUESTEP_NVTX
+    nvtxRangePop();
+#endif
+    try {
+        Lane& lane = own_lane.of(rank_);
+        if (lane.events.size() < most_events)
+            lane.events.push_back({name_, begin_, end, bytes_, awaited_});
+        else
+            ++lane.dropped;
+    } catch (const std::exception& error) {
+        complain(error);
+        on_ = false;
+    }
+}
+
+namespace {
+
+/// For libraries, and programs that have no option for it: Python's optimizers.
+const bool asked_by_environment = [] {
+    const char* path = std::getenv("TRUESTEP_TIMELINE");
+    try {
+        Timeline::start(path == nullptr ? "" : path);
+    } catch (const Error& error) {
+        complain(error);
+    }
+    return path != nullptr;
+}();
+
+} // namespace
+
+} // namespace truestep::problem
