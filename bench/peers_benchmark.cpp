@@ -21,6 +21,7 @@
 #include <truestep/distributed/counting_peers.hpp>
 #include <truestep/distributed/mpi.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "benchmark_out.hpp"
 #include "peers/check.hpp"
@@ -175,7 +176,7 @@ class Run {
     double copy_speed() {
         const double bytes = 8.0 * static_cast<double>(copied_.size());
         const std::size_t times = copies();
-        const Measured whole = timed([&] {
+        const Measured whole = timed("copy", [&] {
             for (std::size_t time = 0; time < times; ++time)
                 std::memcpy(copied_.data(), gradient(time).data(), copied_.size() * sizeof(float));
         });
@@ -197,27 +198,29 @@ class Run {
         constexpr double learning_rate = 1e-3;
         peers::LocalPeer* const local = row.peer->local();
         if (local == nullptr)
-            return timed([&] {
+            return timed(row.kind->name, [&] {
                 if (row.kind->uses_up)
                     row.peer->step_using_up(row.given, learning_rate);
                 else
                     row.peer->step(gradient(turn), learning_rate);
                 row.peer->finish();
             });
-        Measured whole = timed([&] { local->inner_step(gradient(turn), learning_rate); });
+        Measured whole = timed(row.kind->name, [&] { local->inner_step(gradient(turn), learning_rate); });
         const Index others = row.setting.inner_steps - 1;
         const Index taken = std::min(others, Index{others_taken});
         if (taken > 0)
-            whole.add(timed([&] {
-                          for (Index later = 1; later <= taken; ++later)
-                              local->inner_step(gradient(turn + static_cast<std::size_t>(later)),
-                                                learning_rate);
-                      }),
+            whole.add(timed(row.kind->name,
+                            [&] {
+                                for (Index later = 1; later <= taken; ++later)
+                                    local->inner_step(gradient(turn + static_cast<std::size_t>(later)),
+                                                      learning_rate);
+                            }),
                       static_cast<double>(others) / static_cast<double>(taken));
-        whole.add(timed([&] {
-                      local->end_round();
-                      local->finish();
-                  }),
+        whole.add(timed(row.kind->name,
+                        [&] {
+                            local->end_round();
+                            local->finish();
+                        }),
                   1);
         return whole;
     }
@@ -225,7 +228,7 @@ class Run {
     /// Runs the action on all ranks. Returns the slowest rank's time, the mean of processor times
     /// and interface bytes, and the bytes of all.
     template <class Action>
-    Measured timed(const Action& action) {
+    Measured timed(std::string_view name, const Action& action) {
         using Clock = std::chrono::steady_clock;
         // If a rank is a thread among others, no clock covers the threads that share its passes.
         const bool process = options_.communicator == "mpi" || bare_.all.size() == 1;
@@ -235,7 +238,10 @@ class Run {
         const std::uint64_t kernel = kernel_bytes(options_.interface);
         const double cpu = cpu_seconds(process);
         const auto begin = Clock::now();
-        action();
+        {
+            const problem::Span span(name, bare_.all.rank());
+            action();
+        }
         const std::chrono::duration<double> seconds = Clock::now() - begin;
         Measured mine{seconds.count(), cpu_seconds(process) - cpu};
         for (const std::uint64_t bytes : all_.bytes())
@@ -331,6 +337,8 @@ int main(int argc, char** argv) {
         ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "also write the figures to this file");
     app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
+    std::string timeline;
+    app.add_option("--timeline", timeline, problem::timeline_help);
     app.add_option("--title", options.title, "what to say before the table");
     app.add_option("--timeout", options.timeout, "seconds until a rank that does not answer ends all")
         ->check(CLI::PositiveNumber);
@@ -338,6 +346,7 @@ int main(int argc, char** argv) {
     if (options.peers.empty())
         options.peers = all_peers();
     try {
+        problem::Timeline::start(timeline);
         for (const std::string& text : options.peers) {
             const peers::Kind& kind = *peers::parse(text, options.size).kind;
             if (options.threads > 1 && !kind.threads)

@@ -9,6 +9,7 @@
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 #include <truestep/problem/value_digest.hpp>
 
 #include <truestep/distributed/dense/agreement.hpp>
@@ -189,6 +190,7 @@ bool Worker::step(const std::vector<double>& rates) {
 
 bool Worker::step(std::span<const float> last, const std::vector<double>& rates) {
     must_be_able_to_go_on();
+    const problem::Span span("step", communicator_.rank());
     const int all = problem_.micro_batches[static_cast<std::size_t>(communicator_.rank())];
     bool lent = false;
     const std::string fault = fault_of([&] {
@@ -217,7 +219,10 @@ bool Worker::step(std::span<const float> last, const std::vector<double>& rates)
         make_mean();
         clip();
         ++state_.steps;
-        backend_->update(rates, state_.steps);
+        {
+            const problem::Span update("update", communicator_.rank());
+            backend_->update(rates, state_.steps);
+        }
         halt_unless_finite();
         gather();
     }
@@ -228,6 +233,7 @@ bool Worker::step(std::span<const float> last, const std::vector<double>& rates)
 }
 
 void Worker::make_mean() {
+    const problem::Span span("mean", communicator_.rank());
     const void* const sum = backend_->sum(added_);
     const auto bytes = [this](int rank) {
         return static_cast<std::size_t>(ownership_.size(rank)) * sizeof(float);
@@ -249,6 +255,7 @@ void Worker::make_mean() {
 void Worker::clip() {
     if (problem_.clip_norm == 0.0)
         return;
+    const problem::Span span("clip", communicator_.rank());
     const int own = communicator_.rank();
     std::vector<double> sums = backend_->square_sums(norm_.whole(own));
     const double norm = norm_.of(std::move(sums), backend_->values(norm_.cut(own)), communicator_);
@@ -257,6 +264,7 @@ void Worker::clip() {
 }
 
 void Worker::gather() {
+    const problem::Span span("gather", communicator_.rank());
     const void* const own = backend_->own();
     void* const all = backend_->all();
     if (ownership_.sharded() && all != own) {

@@ -13,6 +13,7 @@
 #include <truestep/problem/text.hpp>
 
 #include "agreement.hpp"
+#include <truestep/problem/timeline.hpp>
 
 namespace truestep::distributed::gasloc {
 
@@ -117,6 +118,7 @@ bool Worker::step(std::span<const float> gradient, double learning_rate) {
     if (settings_.inner == Inner::adamw)
         hyper.bias_correction = problem::BiasCorrection::adam;
     const auto scalars = distributed::scalars_of(hyper, 1, s_ + steps_ + 1, learning_rate);
+    const problem::Span span("inner step", peers_.rank());
     skipped_ = !backend_->inner(rule_of(settings_), scalars, steps_ == 0, gradient.data());
     ++steps_;
     return !skipped_;
@@ -146,6 +148,7 @@ Round Worker::round() {
 }
 
 void Worker::gossip(Round& round) {
+    const problem::Span span("gossip", peers_.rank());
     const std::size_t bytes = size_ * sizeof(float);
     const auto number = static_cast<std::uint64_t>(round.number);
     std::vector<std::unique_ptr<distributed::IncomingMessage>> incoming;

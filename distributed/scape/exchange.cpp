@@ -12,6 +12,7 @@
 #include "group_fold.hpp"
 #include "pieces_under_way.hpp"
 #include "step_rooms.hpp"
+#include <truestep/problem/timeline.hpp>
 
 namespace truestep::distributed::scape {
 
@@ -26,7 +27,10 @@ void Scape::start_mask() {
     const MaskPlan& coming = rooms_->coming;
     const std::size_t before = coming.bytes_before(communicator_.rank());
     std::uint8_t* code = backend_->mask_code(coming.bytes());
-    backend_->select(coming.own(), before);
+    {
+        const problem::Span span("select", communicator_.rank());
+        backend_->select(coming.own(), before);
+    }
     mask_in_flight_ = communicator_.start_all_gather(Traffic::mask, code + before, code, coming.sizes());
     sent(Traffic::mask, communicator_.sent_by_gather(coming.sizes()));
     coming_selected_ = coming.selected();
@@ -37,6 +41,7 @@ void Scape::join_mask() {
         return;
     const auto flight = std::move(mask_in_flight_);
     flight->wait();
+    const problem::Span span("decode mask", communicator_.rank());
     backend_->decode_mask(rooms_->coming.all());
 }
 
@@ -48,6 +53,7 @@ std::vector<Index> Scape::selected_by_rank(const Mask& mask) const {
 }
 
 void Scape::exchange(const Scalars& scalars) {
+    const problem::Span span("exchange", communicator_.rank());
     const int ranks = communicator_.size();
     const int me = communicator_.rank();
     std::vector<std::size_t>& by_owner = rooms_->by_owner;

@@ -7,6 +7,7 @@
 
 #include <truestep/distributed/scalars.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
@@ -148,6 +149,7 @@ void Scape::expect_parts() const {
 
 /// 1. Check. Nothing changes before all ranks' gradients have passed.
 void Scape::agree(const float* gradient) {
+    const problem::Span span("agree", communicator_.rank());
     try {
         Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
@@ -194,6 +196,7 @@ void Scape::refuse_step(const std::string& fault) {
 }
 
 void Scape::take(const float* gradient, double learning_rate) {
+    const problem::Span span("step", communicator_.rank());
     try {
         attempt(gradient, learning_rate);
     } catch (...) {
@@ -218,6 +221,7 @@ void Scape::attempt(const float* gradient, double learning_rate) {
         plan_mask(density_.at(steps_ + 2));
         backend_->hint_next_selection(rooms_->coming.own());
         // 2. Local. The same pass packs the payload of 4 and writes the residual of 6.
+        const problem::Span span("local pass", communicator_.rank());
         backend_->local_pass(scalars, gradient);
     }
     finish(scalars);
@@ -241,6 +245,7 @@ void Scape::finish(const Scalars& scalars) {
     drop_parts();
 
     // 5. Reconstruction. 7. Clip. 8. Update.
+    const problem::Span span("update", communicator_.rank());
     const problem::HyperParameters& settings = problem_.settings;
     backend_->reconstruct(scalars, settings.clip_norm);
     const Backend::Verdict verdict = backend_->update(settings.bias_correction, scalars);

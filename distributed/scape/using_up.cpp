@@ -5,6 +5,7 @@
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 #include "step_rooms.hpp"
+#include <truestep/problem/timeline.hpp>
 
 namespace truestep::distributed::scape {
 
@@ -17,6 +18,7 @@ void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
     if (!can_use_up())
         return step(gradient, learning_rate);
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
+    const problem::Span span("step", communicator_.rank());
     try {
         attempt_using_up(gradient, learning_rate);
     } catch (...) {
@@ -35,7 +37,10 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     advance_mask();
     plan_mask(density_.at(steps_ + 2));
     backend_->hint_next_selection(rooms_->coming.own());
-    const Refusal refusal = can_.consumed->local_pass_over(scalars, gradient);
+    const Refusal refusal = [&] {
+        const problem::Span span("local pass", communicator_.rank());
+        return can_.consumed->local_pass_over(scalars, gradient);
+    }();
     try {
         agree(refusal);
     } catch (...) {
