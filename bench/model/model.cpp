@@ -87,21 +87,22 @@ Work work_of(std::string_view scheme, const Setting& setting) {
     const double f = others / P;
     const double k = rho * d;
     Work work;
-    const auto dense = [&](double gradient, double parameter, double passes, bool checked) {
-        work.values = f * d * (gradient + parameter) + (checked ? 16 * others : 0);
-        work.exchanges = checked ? 3 : 2;
+    const auto dense = [&](double gradient, double parameter, double passes, int agreements = 0,
+                           double agreed_bytes = 0) {
+        work.values = f * d * (gradient + parameter) + agreed_bytes * others;
+        work.exchanges = 2 + agreements;
         work.messages = work.exchanges * others;
         work.passes = passes * d;
         return work;
     };
     if (scheme == "dense")
-        return dense(4, 4, 16 + 6 / P, true);
+        return dense(4, 4, 16 + 6 / P, 1, 16);
     if (scheme == "dense-bf16")
-        return dense(2, 4, 15 + 15 / P, false);
+        return dense(2, 4, 15 + 15 / P);
     if (scheme == "dense-bf16-all")
-        return dense(2, 2, 24 + 18 / P, false);
+        return dense(2, 2, 24 + 18 / P);
     if (scheme == "adamw")
-        return dense(4, 4, 4 + 34 / P, false);
+        return dense(4, 4, 4 + 24 / P, 2, 17);
     if (scheme == "topk-indices") {
         // The coordinates of all ranks if they agree in nothing; they are added rank by rank, then
         // taken.

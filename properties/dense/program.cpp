@@ -192,6 +192,8 @@ void leave_out(const Json& answer, gate::ProgramHello& hello) {
     without("a program's ranks talk by their own means, which the gate does not see", {"traffic", "fault"});
     without("each of a program's ranks shows the whole state", {"shards"});
     without("a program is given settings that are possible", {"refusal"});
+    without("a program's step is not tried again, and its folder has no other run's files",
+            {"tried_again", "restart.strange"});
     const Json known = answer.value("knows", Json::array());
     if (!known.is_array() || std::ranges::any_of(known, [](const Json& word) { return word != "starts"; }))
         throw Error("\"knows\" is " + known.dump() + "; it may be a list with \"starts\"");

@@ -77,6 +77,11 @@ void write_folder(const std::string& folder, const std::vector<nlohmann::ordered
     write_both(folder, html_page(results), junit_xml(results));
 }
 
+void write_index(const std::string& folder, const std::vector<fs::path>& files,
+                 const std::vector<nlohmann::ordered_json>& results) {
+    write_both(folder, index_page(files, results, folder), junit_xml(results));
+}
+
 void write_runs_folder(const std::string& folder, const nlohmann::ordered_json& runs) {
     write_both(folder, runs_page(runs), runs_junit(runs));
 }

@@ -87,6 +87,25 @@ TEST_F(WrittenFolder, AFolderIsWrittenWholeOverAnOlderOne) {
     EXPECT_EQ(files(), 2U);
 }
 
+TEST_F(WrittenFolder, AnIndexHasARowForEachRunAndLinksToItsPage) {
+    fs::create_directories(folder_ / "mondays");
+    fs::create_directories(folder_ / "tuesdays");
+    store(folder_ / "mondays" / "index.html", "its page");
+    const auto good = result({row()}, {property()});
+    const auto bad = result({row("FAILED")});
+    write_index(path_of("all"),
+                {folder_ / "mondays" / "results.json", folder_ / "tuesdays" / "results.json"}, {good, bad});
+    const std::string page = text_of("all/index.html");
+    expect_well_formed(page);
+    EXPECT_TRUE(contains(page, "1 of 2 runs did not pass"));
+    EXPECT_TRUE(contains(page, "href=\"../mondays/index.html\""));
+    EXPECT_TRUE(contains(page, "href=\"../tuesdays/results.json\"")); // it has no page
+    EXPECT_TRUE(contains(page, "1 of 1 row failed")) << page;
+    write_index(path_of("all"), {folder_ / "mondays" / "results.json"}, {good});
+    EXPECT_TRUE(contains(text_of("all/index.html"), "The run passed"));
+    EXPECT_TRUE(contains(text_of("all/junit.xml"), "</testsuites>"));
+}
+
 TEST_F(WrittenFolder, ALinkStaysOne) {
     store(folder_ / "there.json", "an older one");
     fs::create_symlink("there.json", folder_ / "link.json");

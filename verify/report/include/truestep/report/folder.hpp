@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@ namespace truestep::report {
 
 /// Makes a folder with index.html and junit.xml. Throws truestep::Error.
 void write_folder(const std::string& folder, const std::vector<nlohmann::ordered_json>& results);
+
+/// The same with a row for each result file in the place of their details (page.hpp).
+void write_index(const std::string& folder, const std::vector<std::filesystem::path>& files,
+                 const std::vector<nlohmann::ordered_json>& results);
 
 /// The same for recorded runs (runs.hpp).
 void write_runs_folder(const std::string& folder, const nlohmann::ordered_json& runs);
