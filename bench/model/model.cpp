@@ -87,22 +87,22 @@ Work work_of(std::string_view scheme, const Setting& setting) {
     const double f = others / P;
     const double k = rho * d;
     Work work;
-    const auto dense = [&](double gradient, double parameter, double passes, int agreements = 0,
-                           double agreed_bytes = 0) {
-        work.values = f * d * (gradient + parameter) + agreed_bytes * others;
-        work.exchanges = 2 + agreements;
+    const auto dense = [&](double gradient, double parameter, double passes, double agreement = 0,
+                           double exchanges = 2) {
+        work.values = f * d * (gradient + parameter) + agreement * others;
+        work.exchanges = exchanges;
         work.messages = work.exchanges * others;
         work.passes = passes * d;
         return work;
     };
     if (scheme == "dense")
-        return dense(4, 4, 16 + 6 / P, 1, 16);
+        return dense(4, 4, 16 + 6 / P, 16, 3);
     if (scheme == "dense-bf16")
         return dense(2, 4, 15 + 15 / P);
     if (scheme == "dense-bf16-all")
         return dense(2, 2, 24 + 18 / P);
     if (scheme == "adamw")
-        return dense(4, 4, 4 + 24 / P, 2, 17);
+        return dense(4, 4, 4 + 34 / P, 17); // exchanges and passes as measured before it agreed on anything
     if (scheme == "topk-indices") {
         // The coordinates of all ranks if they agree in nothing; they are added rank by rank, then
         // taken.

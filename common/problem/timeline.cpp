@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -42,6 +44,7 @@ struct Lane {
     bool in_use = true;
     std::size_t dropped = 0;
     std::vector<Event> events{};
+    std::vector<Event> open{}; ///< begun and not ended; a hang is in them
 };
 
 constexpr std::size_t most_events = 1 << 20; ///< of a lane: some 50 MiB
@@ -51,7 +54,8 @@ struct Process {
     std::vector<std::unique_ptr<Lane>> lanes;
     std::map<int, std::size_t> lanes_of;
     std::string path;
-    pid_t pid = 0; ///< a forked child has the parent's spans, and must not write them again
+    pid_t pid = 0;        ///< a forked child has the parent's spans, and must not write them again
+    bool empties = false; ///< the file, before its first span
 };
 
 /// It is never destroyed, because threads may end after static objects.
@@ -123,7 +127,12 @@ std::string json(const Lane& lane) {
         add(std::snprintf(line.data(), line.size(),
                           R"({"name":"process_name","ph":"M","pid":%d,"tid":0,"args":{"name":"rank %d"}})",
                           lane.rank, lane.rank));
-    for (const Event& event : lane.events) {
+    std::vector<Event> all = lane.events;
+    for (Event event : lane.open) {
+        event.end = Clock::now();
+        all.push_back(event);
+    }
+    for (const Event& event : all) {
         std::string more;
         if (event.bytes > 0)
             more += R"("bytes":)" + std::to_string(event.bytes);
@@ -156,8 +165,13 @@ class LockedFile {
   public:
     explicit LockedFile(const std::string& path)
         : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) { // NOLINT: the interface of open
-        if (file_ < 0 || flock(file_, LOCK_EX) != 0)
+        if (file_ < 0)
             throw Error("cannot write the timeline " + path + "; name a file in a folder that exists");
+        while (flock(file_, LOCK_EX) != 0)
+            if (errno != EINTR) {
+                close(file_);
+                throw Error("cannot lock the timeline " + path + "; name a file on a local disk");
+            }
     }
     LockedFile(const LockedFile&) = delete;
     LockedFile& operator=(const LockedFile&) = delete;
@@ -192,6 +206,12 @@ void append(const std::string& path, const std::string& events) {
     }
 }
 
+void empty(const std::string& path) {
+    const LockedFile file(path);
+    if (ftruncate(file.descriptor(), 0) != 0)
+        throw Error("cannot empty the timeline " + path);
+}
+
 void complain(const std::exception& error) {
     std::fprintf(stderr, "truestep: %s\n", error.what());
 }
@@ -209,12 +229,18 @@ void begin_to_record(const std::string& path) {
 void Timeline::start(const std::string& path) {
     if (path.empty())
         return;
-    {
-        const LockedFile file(path);
-        if (is_first_rank() && ftruncate(file.descriptor(), 0) != 0)
-            throw Error("cannot empty the timeline " + path);
-    }
+    if (is_first_rank())
+        empty(path);
+    else
+        static_cast<void>(LockedFile(path)); // whether it can be written
     begin_to_record(path);
+    on_ = true;
+}
+
+void Timeline::start_with_first_span(const std::string& path) {
+    static_cast<void>(LockedFile(path));
+    begin_to_record(path);
+    process().empties = is_first_rank();
     on_ = true;
 }
 
@@ -265,6 +291,17 @@ void Span::begin(std::string_view name, int rank) {
     nvtxRangePushA(std::string(name).c_str());
 #endif
     begin_ = Clock::now();
+    try {
+        Lane& lane = own_lane.of(rank_);
+        const std::lock_guard lock(process().mutex);
+        if (std::exchange(process().empties, false))
+            empty(process().path);
+        lane.open.push_back({name_, begin_, begin_, 0, none});
+        lane_ = &lane;
+    } catch (const std::exception& error) {
+        complain(error);
+        on_ = false;
+    }
 }
 
 void Span::end() noexcept {
@@ -272,8 +309,13 @@ void Span::end() noexcept {
 #ifdef TRUESTEP_NVTX
     nvtxRangePop();
 #endif
+    if (lane_ == nullptr)
+        return;
     try {
-        Lane& lane = own_lane.of(rank_);
+        auto& lane = *static_cast<Lane*>(lane_);
+        const std::lock_guard lock(process().mutex);
+        std::erase_if(lane.open,
+                      [&](const Event& event) { return event.begin == begin_ && event.name == name_; });
         if (lane.events.size() < most_events)
             lane.events.push_back({name_, begin_, end, bytes_, awaited_});
         else
@@ -290,7 +332,8 @@ namespace {
 const bool asked_by_environment = [] {
     const char* path = std::getenv("TRUESTEP_TIMELINE");
     try {
-        Timeline::start(path == nullptr ? "" : path);
+        if (path != nullptr && *path != '\0')
+            Timeline::start_with_first_span(path);
     } catch (const Error& error) {
         complain(error);
     }

@@ -42,6 +42,8 @@ std::vector<int> complete_parts(const FileSystem& files, const fs::path& folder,
             continue;
         const std::string_view rest = std::string_view(name).substr(first.size());
         const int ranks = parse_number<int>(rest.substr(0, rest.find('.'))).value_or(0);
+        if (name != name_of_part(what, 0, ranks))
+            continue; // what a crash has left
         int rank = 0;
         while (rank < ranks && there.contains(name_of_part(what, rank, ranks)))
             ++rank;

@@ -33,8 +33,10 @@ class HostBackend final : public Backend {
         rank_ = rank;
         groups_ = groups_of(problem);
         size_ = static_cast<std::size_t>(layout_of(problem).size());
-        for (const auto& [to, from] : {std::pair{&w_, &state.w}, {&m_, &state.m}, {&v_, &state.v}})
+        for (const auto& [to, from] : {std::pair{&w_, &state.w}, {&m_, &state.m}, {&v_, &state.v}}) {
             to->assign(from->begin(), from->end());
+            *from = {};
+        }
         is_finite_ =
             host::finite(w_.data(), own_size()) && host::finite(m_.data(), static_cast<Index>(m_.size()));
         parameters_.resize(state_is_all() ? 0 : size_);

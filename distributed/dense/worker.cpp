@@ -69,11 +69,11 @@ bool any_second_moment(const Problem& problem) {
     return std::ranges::any_of(problem.groups, [](const Group& group) { return is_adam(group.rule); });
 }
 
-/// What `act` throws as bad input, or "".
+/// What `act` throws, such as bad input or a lack of memory, or "".
 std::string fault_of(const std::function<void()>& act) {
     try {
         act();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         return error.what();
     }
     return {};
@@ -241,9 +241,11 @@ void Worker::make_mean() {
     const std::vector<std::size_t> received(static_cast<std::size_t>(problem_.ranks),
                                             bytes(communicator_.rank()));
     void* const parts = backend_->parts();
-    if (!ownership_.sharded()) {
+    if (parts == sum) {
+        // Nothing travels.
+    } else if (!ownership_.sharded()) {
         communicator_.start_all_gather(Traffic::gradient, sum, parts, received)->wait();
-    } else if (parts != sum) {
+    } else {
         std::vector<std::size_t> sent;
         for (int rank = 0; rank < problem_.ranks; ++rank)
             sent.push_back(bytes(rank));

@@ -82,6 +82,9 @@ State load(const fs::path& checkpoint, const Settings& settings, int rank, int w
     if (complete.empty())
         throw Error(checkpoint.string() +
                     ": not all workers' files are there; use the checkpoint of an earlier round");
+    if (complete.size() > 1)
+        throw Error(checkpoint.string() + ": runs of " + std::to_string(complete[0]) + " and of " +
+                    std::to_string(complete[1]) + " workers have saved to it; remove the files of one");
     const int made_by = complete.front();
     if (made_by == workers)
         return read(files, checkpoint / storage::name_of_part(prefix, rank, workers), settings);

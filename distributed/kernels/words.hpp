@@ -189,7 +189,7 @@ TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, floa
         }
         return finite;
     }
-    const float* const u_end = u + current.selected() - current.offset_of_chunk(begin);
+    const float* const u_end = u + current.offset_of_chunk(end) - current.offset_of_chunk(begin);
     while (begin + word_bits <= end) {
         Score worst = 0;
         begin += word_bits * update_words(s, (end - begin) / word_bits, w + begin,

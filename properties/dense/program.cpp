@@ -165,7 +165,8 @@ VisibleState visible_of(const gate::ProgramHello& hello) {
 
 std::vector<std::string> names_of_properties() {
     std::vector<std::string> names;
-    for (const auto& family : {sharding_properties, rule_properties, interruption_properties})
+    for (const auto& family : {sharding_properties, rule_properties, muon_properties, setting_properties,
+                               interruption_properties})
         for (const gate::Property& property : family())
             names.push_back(property.name);
     names.push_back(reference_property().name);
@@ -204,7 +205,7 @@ void leave_out(const Json& answer, gate::ProgramHello& hello) {
          std::vector<std::pair<std::string, std::vector<const char*>>>{{"sgd", {}},
                                                                        {"adam", {"first_step", "coupled"}},
                                                                        {"adamw", {"first_step", "coupled"}},
-                                                                       {"muon", {"orthogonal"}}})
+                                                                       {"muon", {"orthogonal", "turned"}}})
         if (!rules.contains(rule)) {
             const std::string why = "the program does not have the rule " + rule;
             hello.unsupported.try_emplace(rule, why); // and so the property sgd
@@ -214,11 +215,11 @@ void leave_out(const Json& answer, gate::ProgramHello& hello) {
     if (!hello.shows.contains("copies"))
         without("the program does not show copies", {"copies", "masters"});
     if (!hello.shows.contains("first_moment"))
-        without("the program does not show first_moment", {"orthogonal"});
+        without("the program does not show first_moment", {"orthogonal", "turned"});
     if (hello.level == verify::LevelKind::exact)
         return;
     without("at REL other sums may have other bits",
-            {"world", "micro_batches", "coupled", "dealing", "groups", "clip"});
+            {"world", "micro_batches", "coupled", "dealing", "groups", "group_order", "clip"});
     // The next step is judged from the whole recorded state of this one.
     if (!visible_of(hello).first_moment || !visible_of(hello).second_moment)
         without("the program does not show both moments", {"reference"});

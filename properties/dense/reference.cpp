@@ -203,7 +203,11 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
         Case run;
         const std::size_t turn = all.size();
         run.workers = gate::in_turn<Index>(turn, {1, 2});
-        run.tensors = {{"a", {size * run.workers - 5}, "vector"}, {"b", {5}, "embedding"}};
+        const Index all_values = size * run.workers;
+        const Index few = std::min<Index>(5, all_values - 1);
+        run.tensors = {{"a", {all_values - few}, "vector"}, {"b", {few}, "embedding"}};
+        if (few == 0)
+            run.tensors.pop_back();
         run.rule = gate::in_turn(turn, {Rule::adamw, Rule::sgd, Rule::adam});
         run.data = gate::in_turn(turn, {DataClass::normal, DataClass::wide, DataClass::ties,
                                         DataClass::subnormal, DataClass::sparse});

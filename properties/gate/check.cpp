@@ -23,14 +23,14 @@ using nlohmann::ordered_json;
 using report::Status;
 
 int Check::run() {
-    if (settings_.list) {
+    if (settings_.list == "true") {
         print_list();
         return all_passed;
     }
     trust_itself();
     if (settings_.converge)
         return train();
-    if (settings_.edges)
+    if (settings_.list == "edges")
         return print_edges();
     for (const auto& implementation : chosen_)
         results_.add_runs_on(implementation->name(), implementation->runs_on());

@@ -33,8 +33,7 @@ struct CheckSettings {
     bool thorough = false;
     bool converge = false;
     int pairs = Training{}.pairs;
-    bool list = false;
-    bool edges = false;
+    std::string list; ///< "true", or "edges"
     bool brief = false;
     bool verbose = false;
     bool must_finish = false;

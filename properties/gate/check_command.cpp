@@ -186,10 +186,11 @@ void add_amounts(CLI::App& command, CheckSettings& settings,
 
 void add_results(CLI::App& command, CheckSettings& settings) {
     command.option_defaults()->group("What is printed and written");
-    command.add_flag("--list", settings.list, "list implementations and properties, and end");
-    command.add_flag("--edges", settings.edges,
-                     "instead of judging the cases, count those at the edges of the constants that cut "
-                     "work up (docs/edges.md)");
+    command
+        .add_flag("--list", settings.list,
+                  "list implementations and properties, and end; --list=edges counts the cases at the "
+                  "edges of the constants that cut work up (docs/edges.md)")
+        ->check(CLI::IsMember({"true", "edges"}));
     command.add_flag("--brief", settings.brief, "print failures and the sum only");
     command.add_flag("--verbose", settings.verbose, "print each command before it is run");
     command.add_option("--save", settings.save, "keep shrunk failing cases as traces in this folder");

@@ -111,7 +111,8 @@ std::vector<Line> smaller_lines(const System& system, const Line& line) {
         }
     };
     for (std::size_t place = 0; place < settings.size(); ++place)
-        add(place, "");
+        if (settings[place].find('=') != std::string::npos)
+            add(place, "");
     for (std::size_t place = 0; place < settings.size(); ++place) {
         const std::size_t value = settings[place].find('=') + 1;
         for (const std::string& smaller : smaller_values(settings[place].substr(value)))

@@ -46,6 +46,7 @@ struct Placement {
     std::string unavailable{}; ///< why it is unavailable here, in one line, or empty
     std::string runs_on{};     ///< devices and libraries, in one line
     int most_workers = std::numeric_limits<int>::max(); ///< for example, the number of devices
+    bool names_differences = true; ///< a refused start says in which setting the two sides differ
 };
 
 /// An implementation of MAPL that properties can judge.
@@ -53,6 +54,7 @@ class Implementation : public gate::Implementation {
   public:
     /// The recording of each rank. Throws where a rank failed.
     [[nodiscard]] virtual std::vector<RankRecording> run(const Scenario& scenario) const = 0;
+    [[nodiscard]] virtual bool names_differences() const { return false; }
 };
 
 /// An implementation on a group's ranks.
@@ -75,6 +77,7 @@ class GroupImplementation final : public Implementation {
     bool any(bool here) const override { return group_->any(here); }
     std::string unavailable() const override { return seat_.unavailable; }
     std::string runs_on() const override { return seat_.runs_on; }
+    bool names_differences() const override { return seat_.names_differences; }
 
     /// The recordings are the same everywhere.
     [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;

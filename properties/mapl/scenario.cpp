@@ -69,8 +69,8 @@ class MadeUp final : public Stage {
 Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
     Floats values(static_cast<std::size_t>(count));
     if (!run.dyadic()) { // a purpose and a micro-batch are as another rank
-        problem::fill_gradient(values, run.data, static_cast<std::uint64_t>(run.seed),
-                               static_cast<int>(what * 1000) + static_cast<int>(micro), step);
+        problem::fill_gradient(values, run.data, static_cast<std::uint64_t>(run.seed) * 1'000'003U + what,
+                               static_cast<int>(micro), step);
         return values;
     }
     for (std::size_t i = 0; i < values.size(); ++i)

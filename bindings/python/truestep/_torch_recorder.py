@@ -102,7 +102,12 @@ class Recorder:
         self._unwatch = self._claim.watch() if self._claim else lambda: None
         self._part_hooks.append(self._part)
         hooks = until_failure(self._fail, self._before, self._after) if self._warns else [self._before, self._after]
-        self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
+        try:
+            self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
+        except Exception:
+            self._unwatch()
+            self._part_hooks.remove(self._part)
+            raise
 
     def _check_order(self, problem: Any) -> None:
         """Checks the order: param groups may order parameters differently from the model. A single vector

@@ -141,7 +141,7 @@ def spreads_state(optimizer: Any) -> bool:
     return any(kind.__name__ == "ZeroRedundancyOptimizer" for kind in type(optimizer).__mro__)
 
 
-def _greatest(numbers: list[int], groups: Sequence[Any], device: Any) -> list[int]:
+def greatest(numbers: list[int], groups: Sequence[Any], device: Any) -> list[int]:
     """Of each number the greatest that a rank of these groups has. What ranks decide by it they decide alike, and none waits for another."""
     most = torch.tensor(numbers, dtype=torch.int64, device=device)
     for group in groups:
@@ -163,7 +163,7 @@ def state_on_ranks(optimizer: Any, parameters: list[torch.Tensor], name: str, wh
     device, rank = parameters[0].device, dist.get_rank(group)
     mine = [rank if name in states.get(p, {}) else -1 for p in parameters]
     misfits = [i for i, p in enumerate(parameters) if mine[i] == rank and not _fits(states[p][name], p)]
-    *owners, misfit, given = _greatest([*mine, misfits[0] if misfits else -1, int(any(p.grad is not None for p in parameters))], [group], device)
+    *owners, misfit, given = greatest([*mine, misfits[0] if misfits else -1, int(any(p.grad is not None for p in parameters))], [group], device)
     if misfit >= 0:
         raise Error(f"{who}: state names {name!r}, and what {kind} keeps by that name of parameter {misfit} is no tensor of its shape "
                     f"{list(parameters[misfit].shape)} whose values fp32 holds; name one that is")
@@ -190,7 +190,7 @@ def steps_on_ranks(optimizer: Any, steps: list[int]) -> list[int]:
     """The numbers of steps that parameters have; where a rank has a part of them, the greatest that any rank counted."""
     if not spreads_state(optimizer):
         return steps
-    (most,) = _greatest([max(steps, default=-1)], [optimizer.process_group], optimizer.param_groups[0]["params"][0].device)
+    (most,) = greatest([max(steps, default=-1)], [optimizer.process_group], optimizer.param_groups[0]["params"][0].device)
     return [most] if most >= 0 else []  # of none a rank has counted
 
 
@@ -199,7 +199,7 @@ def on_any_rank(optimizer: Any, parameters: Sequence[Any], here: bool) -> bool:
     groups = [optimizer.process_group] if spreads_state(optimizer) else []
     for mesh in dict.fromkeys(p.device_mesh for p in parameters if is_sharded(p)):
         groups += [mesh.get_group(dimension) for dimension in range(mesh.ndim)]
-    return bool(_greatest([int(here)], groups, parameters[0].device)[0])
+    return bool(greatest([int(here)], groups, parameters[0].device)[0])
 
 
 def check_recordable(optimizer: Any, parameters: Sequence[Any], workers: int, state: Mapping[str, str], warns: bool) -> None:

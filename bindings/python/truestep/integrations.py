@@ -94,6 +94,8 @@ class DiLoCo(_Rounds):
         momentum = settings.get("momentum", 0.0)
         if type(outer).__name__ != "SGD" or settings["dampening"] or settings["weight_decay"] or settings["maximize"] or bool(momentum) != settings["nesterov"]:
             raise Error(f"integrations: the outer optimizer is {type(outer).__name__} {settings}; give torch.optim.SGD, with nesterov=True if it has momentum")
+        if sync_every < 1 or (first_sync is not None and first_sync < 1):
+            raise Error(f"integrations: sync_every is {sync_every} and first_sync {first_sync}; steps are counted from 1")
         if not 0 <= mixing <= 1 or (mixing and (momentum or settings["lr"] != 1)):
             raise Error(f"integrations: mixing is {mixing} and the outer optimizer SGD with lr={settings['lr']} and momentum={momentum}; mixing is from 0 to 1, "
                         "and above 0 only lr=1 without momentum is a round of GASLoC: others measure the drift from parameters that no rank trains")
@@ -252,8 +254,10 @@ class Megatron(_Steps):
                 raise Error(f"integrations: the optimizer's clip_grad is {one.config.clip_grad}, and the claim has {clips}; give OptimizerConfig(clip_grad={clips})")
             if one.config.fp16 or one.config.bf16:
                 raise Error("integrations: the optimizer trains in 16 bits, whose copies are no part of a claim; give a config without fp16 and bf16")
-        super().__init__(claim, f"Megatron Core {', '.join(type(one.optimizer).__name__ for one in self._inner)}", model.dp_cp_group,
-                         max((int(state["step"]) for one in self._inner for state in one.optimizer.state.values() if "step" in state), default=0))
+        steps = [int(of["step"]) for one in self._inner for of in [*one.optimizer.state.values(), *one.optimizer.param_groups] if "step" in of]
+        if dist.is_initialized():  # a rank may own nothing that has been counted
+            steps = _torch_sharded.greatest([max(steps, default=0)], [model.dp_cp_group], next(iter(model.parameters())).device)
+        super().__init__(claim, f"Megatron Core {', '.join(type(one.optimizer).__name__ for one in self._inner)}", model.dp_cp_group, max(steps, default=0))
         self._groups = [(group, group.start_grad_sync) for group in model.bucket_groups + model.expert_parallel_bucket_groups]
         for group, inside in self._groups:
             group.start_grad_sync = functools.partial(self._start, group, inside)
@@ -284,7 +288,10 @@ class Megatron(_Steps):
 
     def _step_of_optimizer(self, *arguments: Any, **options: Any) -> Any:
         result = self._inside(*arguments, **options)
-        self._step([group["lr"] for group in self._optimizer.param_groups])
+        if result[0]:
+            self._step([group["lr"] for group in self._optimizer.param_groups])
+        else:  # skipped
+            self._own = {}
         return result
 
     def write(self, path: str | os.PathLike[str]) -> None:

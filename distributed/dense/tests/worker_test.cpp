@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 
@@ -197,6 +198,9 @@ TEST_F(Checkpoint, OtherRanksGetTheSameBitsAndWhatIsMissingIsRefused) {
         expected.steps = 7;
         EXPECT_EQ(load(checkpoint, four, {}, rank), expected);
     }
+    EXPECT_EQ(load(checkpoint, four, {.threads = 1, .sharded = false}, 3).w, all);
+    // A rank has died while it saved the step again.
+    std::ofstream(checkpoint / "rank-0-of-2.safetensors.partial") << "half";
     EXPECT_EQ(load(checkpoint, four, {.threads = 1, .sharded = false}, 3).w, all);
     Problem other = four;
     other.groups[0].momentum = 0.5;

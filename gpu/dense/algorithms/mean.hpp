@@ -4,6 +4,7 @@
 
 #include <truestep/distributed/element.hpp>
 #include <truestep/gpu/block.hpp>
+#include <truestep/problem/tunable.hpp>
 
 namespace truestep::gpu::dense {
 
@@ -69,7 +70,7 @@ struct SquareSumsArguments {
 /// The sum of squares of each stretch, in the norm's order: 256 lanes, then halves.
 struct SquareSums {
     using Arguments = SquareSumsArguments;
-    static constexpr Index lanes = 256;
+    static constexpr Index lanes = problem::tunable<Index>("norm_lanes");
     struct Shared {
         double lane[lanes];
     };

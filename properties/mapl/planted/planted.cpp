@@ -135,7 +135,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
     if (known_bugs_on_devices().has(number))
         return device_known_bug(number, name, group);
-    return std::make_shared<GroupImplementation>(name, plain_ends(static_cast<Wrong>(number)), group);
+    return std::make_shared<GroupImplementation>(name, plain_ends(static_cast<Wrong>(number)), group,
+                                                 Placement{.names_differences = false});
 }
 
 } // namespace truestep::properties::mapl

@@ -22,6 +22,8 @@ class Timeline {
 
     /// Empties the file on the job's first rank, and refuses one that cannot be written.
     static void start(const std::string& path);
+    /// The same, but a process that has no span leaves the file as it is.
+    static void start_with_first_span(const std::string& path);
 
     /// Adds the spans so far to the file. A process that ends in another way than by exit() calls it.
     static void write() noexcept;
@@ -64,6 +66,7 @@ class Span {
     int rank_ = none;
     int awaited_ = none;
     std::uint64_t bytes_ = 0;
+    void* lane_ = nullptr; ///< where it is kept while it is open
     std::string_view name_;
     std::chrono::steady_clock::time_point begin_;
 };

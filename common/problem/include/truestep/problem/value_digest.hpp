@@ -12,7 +12,8 @@ namespace truestep::problem {
 /// A number that changes with any bit of what was added, and with its order.
 class Digest {
   public:
-    void add(std::uint64_t bits) { value_ = mix64(value_ + 1) ^ mix64(bits); }
+    // Both mixings are one-to-one, so no single change is lost.
+    void add(std::uint64_t bits) { value_ = mix64(value_ + 0x9e37'79b9'7f4a'7c15U + mix64(bits)); }
     void add(std::span<const float> values) {
         add(values.size());
         for (const float value : values)
@@ -21,7 +22,7 @@ class Digest {
     [[nodiscard]] std::uint64_t value() const { return value_; }
 
   private:
-    std::uint64_t value_ = 0;
+    std::uint64_t value_ = 0x243f'6a88'85a3'08d3U;
 };
 
 [[nodiscard]] inline std::uint64_t digest_of(std::span<const float> values) {

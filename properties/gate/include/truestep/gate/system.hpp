@@ -78,7 +78,7 @@ struct System {
         return std::vector<Line>();
     };
 
-    /// How large a case is where registered constants cut: `check --edges`.
+    /// How large a case is where registered constants cut: `check --list=edges`.
     std::function<Extents(const Line&)> extents = [](const Line&) { return Extents(); };
 
     std::vector<Property> properties; ///< in the order in which they are tried and reported

@@ -52,7 +52,7 @@ class Worker {
     /// it must stay as it is until the call returns. A step that is tried again has it already.
     bool step(std::span<const float> last, const std::vector<double>& rates);
 
-    /// All parameters, as the next gradient sees them.
+    /// All parameters, as the next gradient sees them. After Halted they may not be finite.
     [[nodiscard]] std::span<const float> parameters() const { return backend_->parameters(); }
     [[nodiscard]] const State& state() const {
         backend_->fetch(state_);
