@@ -68,15 +68,23 @@ class MadeUp final : public Stage {
 
 Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
     Floats values(static_cast<std::size_t>(count));
-    if (!run.dyadic()) { // a purpose and a micro-batch are as another rank
+    if (!run.dyadic() && run.data != DataClass::normal) { // a micro-batch is as another rank
         problem::fill_gradient(values, run.data, static_cast<std::uint64_t>(run.seed) * 1'000'003U + what,
                                static_cast<int>(micro), step);
         return values;
     }
-    for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = static_cast<float>(
-                        static_cast<int>(drawn(run, what, step, micro, static_cast<Index>(i)) % 17) - 8) /
-                    4.0F;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        std::uint64_t bits = drawn(run, what, step, micro, static_cast<Index>(i));
+        if (run.dyadic()) {
+            values[i] = static_cast<float>(static_cast<int>(bits % 17) - 8) / 4.0F;
+            continue;
+        }
+        // Independent of each other, which the properties of many steps need, unlike gradients of ranks.
+        double sum = -2.0; // of four: near enough to a normal distribution
+        for (int part = 0; part < 4; ++part, bits >>= 16U)
+            sum += static_cast<double>(bits & 0xffffU) * 0x1p-16;
+        values[i] = static_cast<float>(sum);
+    }
     return values;
 }
 
