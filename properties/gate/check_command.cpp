@@ -190,7 +190,7 @@ void add_results(CLI::App& command, CheckSettings& settings) {
         .add_flag("--list", settings.list,
                   "list implementations and properties, and end; --list=edges counts the cases at the "
                   "edges of the constants that cut work up (docs/edges.md)")
-        ->check(CLI::IsMember({"true", "edges"}));
+        ->check(CLI::IsMember({"true", "edges"}).description(""));
     command.add_flag("--brief", settings.brief, "print failures and the sum only");
     command.add_flag("--verbose", settings.verbose, "print each command before it is run");
     command.add_option("--save", settings.save, "keep shrunk failing cases as traces in this folder");
