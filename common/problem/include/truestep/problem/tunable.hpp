@@ -107,7 +107,7 @@ consteval T tunable(std::string_view name) {
 #else
             return static_cast<T>(cut.usual);
 #endif
-    throw "register it in truestep/problem/tunable.hpp";
+    throw "register it in truestep/problem/tunable.hpp"; // NOLINT: it ends the compiler, not a program
 }
 
 } // namespace truestep::problem
