@@ -171,6 +171,7 @@ std::vector<Case> at_the_edges() {
         add({2 * size}, 0.5, 1).clip_norm = 0.5;
     for (const Index size : gate::edge_sizes(Dimension::message))
         add({4 * size}, 0.5, 2);
+    add({70'003}, 1.0, 3); // more selected values than 16 bits count
     return all;
 }
 
