@@ -328,7 +328,7 @@ void Span::end() noexcept {
 
 namespace {
 
-/// For libraries, and programs that have no option for it: Python's optimizers.
+/// The variable serves libraries and programs without the option, such as Python's optimizers.
 const bool asked_by_environment = [] {
     const char* path = std::getenv("TRUESTEP_TIMELINE");
     try {

@@ -68,7 +68,7 @@ TEST(DenseProblem, RefusesInOneLineThatSaysWhatToDo) {
                 }),
                 HasSubstr("nesterov needs a momentum above 0"));
     EXPECT_THAT(refusal([](Problem& p) { p.groups[0].iterations = 100; }), HasSubstr("from 1 to 99"));
-    // What a matrix of zeros is divided by, in the format of the iteration.
+    // A matrix of zeros is divided by epsilon, in the format of the iteration.
     const auto tiny = [](Iteration iteration, double epsilon) {
         return refusal([&](Problem& p) {
             p.groups[0].iteration = iteration;

@@ -10,7 +10,7 @@
 
 namespace truestep::problem {
 
-/// What `--timeline` says of itself, in all programs.
+/// The help of `--timeline`.
 constexpr const char* timeline_help =
     "write what each rank does and waits for to this file, as Chrome trace JSON, which Perfetto opens";
 

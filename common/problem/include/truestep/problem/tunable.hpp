@@ -8,7 +8,7 @@
 
 namespace truestep::problem {
 
-/// What a constant cuts, counted in values of a case.
+/// The sizes that constants cut, counted in values of a case.
 enum class Dimension : std::uint8_t {
     model,    ///< coordinates of the model
     share,    ///< coordinates that a rank owns

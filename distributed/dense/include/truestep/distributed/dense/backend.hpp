@@ -1,4 +1,4 @@
-// What a step of dense training does with vectors, in the memory where they are.
+// The work of a step of dense training on vectors, in the memory where they are.
 #pragma once
 
 #include <memory>
