@@ -7,6 +7,7 @@ Usage: gpu_gate_report.py begin RESULT.json WORK KEY=VALUE...   KEYs: commit, gp
        gpu_gate_report.py show RESULT.json WORK                 prints the screen; ends with 1 where a phase has failed or is missing
 """
 import datetime
+import fcntl
 import io
 import json
 import os
@@ -113,6 +114,8 @@ def begin(result, work, settings):
 
 
 def add(result, work, name, status, seconds, limit, code, reason, command):
+    one_at_a_time = open(work / "lock", "w")  # closed, and so given back, when this process ends
+    fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
     whole = json_of(result)
     phase = {"name": name, "status": status, "seconds": int(seconds), "limit": int(limit), "reason": reason,
              "exit_status": None if code == "-" else int(code), "command": command}

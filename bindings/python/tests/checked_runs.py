@@ -15,6 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
+import needs
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -166,7 +167,7 @@ class Drawn:
         self.clip_norm = draw.choice([0.0, 0.0, 1e-3, 0.1, 10.0])
         self.scaler = None
         if len(self.optimizers) == 1 and draw.random() < 0.35:
-            self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** draw.randint(-3, 16), growth_interval=2)
+            self.scaler = torch.amp.GradScaler(needs.DEVICE, init_scale=2.0 ** draw.randint(-3, 16), growth_interval=2)
         self.factor = 10.0 ** draw.randint(-6, 2)  # of the loss
         self.before, self.steps = draw.choice([0, 0, 1, 3]), draw.randint(2, 6)
         self.infinite = draw.randint(1, 4) if self.scaler is not None else None  # the scaler skips this step
@@ -253,7 +254,8 @@ def main() -> None:
     rank, size, folder, what = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     torch.set_num_threads(1)
     tempfile.tempdir = folder  # where runs that have not passed stay
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    needs.on_device()
+    dist.init_process_group(needs.backend(size), init_method=f"file://{folder}/store", rank=rank, world_size=size)
     status = 0
     if ":" in what:
         first, count = map(int, what.split(":"))

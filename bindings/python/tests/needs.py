@@ -2,11 +2,13 @@
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from typing import Any, NoReturn
 
 TORCH = (1, 13)  # as in pyproject.toml: Debian's
+DEVICE = os.environ.get("TRUESTEP_TEST_DEVICE", "cpu")  # test_cuda.py sets it
 
 
 def _skip(reason: str) -> NoReturn:
@@ -43,3 +45,15 @@ def fsdp2() -> bool:
     """Whether PyTorch has it. Debian's, under Python 3.11, cannot even import the FSDP before it."""
     import torch
     return int(torch.__version__.split(".")[0]) >= 2 and importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is not None
+
+
+def backend(world: int) -> str:
+    """Of ranks that share one device: NCCL gives each rank a device of its own."""
+    return "nccl" if DEVICE == "cuda" and world == 1 else "gloo"
+
+
+def on_device() -> None:
+    """From here on this process makes its tensors on the device of the tests."""
+    if DEVICE != "cpu":
+        import torch
+        torch.set_default_device(DEVICE)

@@ -1,5 +1,6 @@
 """Trainings whose parameters or optimizer state are spread over ranks. Each is what a rank does."""
 
+import needs
 import torch
 import torch.distributed as dist
 import truestep
@@ -42,7 +43,7 @@ def backward(model: torch.nn.Module, rank: int, step: int, part: int = 0) -> Non
 def shard(world: int, hybrid: bool = False, reshard: bool = True, bf16: str = "") -> torch.nn.Module:
     """``bf16``: "parameters", or "reduction" too."""
     model = model_of()
-    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("copies", "shards")) if hybrid else init_device_mesh("cpu", (world,))
+    mesh = init_device_mesh(needs.DEVICE, (2, world // 2), mesh_dim_names=("copies", "shards")) if hybrid else init_device_mesh(needs.DEVICE, (world,))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16 if bf16 else None, reduce_dtype=torch.bfloat16 if bf16 == "reduction" else torch.float32)
     for layer in (model[0], model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard)
@@ -101,14 +102,14 @@ def placements(rank: int, world: int, folder: str = "") -> None:
     for shape in ((7, 5), (3, 4, 5), (1,), (6,), (2, 9)):
         tensor = torch.randn(shape)
         for mesh_shape in ((world,), (2, world // 2)) if world % 2 == 0 else ((world,),):
-            mesh = init_device_mesh("cpu", mesh_shape)
+            mesh = init_device_mesh(needs.DEVICE, mesh_shape)
             for chosen in ([Replicate()], *[[Shard(d)] for d in range(len(shape))]) if mesh.ndim == 1 else (
                     [Replicate(), Shard(0)], [Shard(len(shape) - 1), Shard(0)], [Shard(0), Shard(0)], [Shard(0), Replicate()]):
                 spread = distribute_tensor(tensor, mesh, chosen)
                 (found,) = _torch_sharded.add_over_shards([_fingerprints._of_part(spread, 11)], [spread])
                 assert found == truestep.torch.fingerprint(tensor, 11), (shape, chosen)
                 assert torch.equal(_torch_sharded.whole(spread, "test"), tensor), (shape, chosen)
-    partial = DTensor.from_local(torch.ones(3), init_device_mesh("cpu", (world,), mesh_dim_names=("data",)), [Partial()])
+    partial = DTensor.from_local(torch.ones(3), init_device_mesh(needs.DEVICE, (world,), mesh_dim_names=("data",)), [Partial()])
     try:
         _torch_sharded.whole(partial, "a gradient")
         raise AssertionError("a partial tensor was taken")

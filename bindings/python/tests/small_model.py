@@ -1,9 +1,11 @@
 """What the tests of one process train."""
 
+import needs
 import torch
 
 
 def make_model() -> torch.nn.Sequential:
+    needs.on_device()
     torch.manual_seed(5)
     return torch.nn.Sequential(torch.nn.Linear(7, 12), torch.nn.LayerNorm(12), torch.nn.Tanh(), torch.nn.Linear(12, 3))
 

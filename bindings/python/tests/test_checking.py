@@ -150,9 +150,9 @@ class Refused(unittest.TestCase):
     def test_a_scale_that_rounds(self) -> None:
         optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
         with self.assertRaisesRegex(truestep.Error, "a scaler skips each of several"):
-            truestep.torch.claim([optimizer, optimizer], scaler=torch.amp.GradScaler("cpu"))
+            truestep.torch.claim([optimizer, optimizer], scaler=torch.amp.GradScaler(needs.DEVICE))
         with self.assertRaisesRegex(truestep.Error, "the scaler's scale is 1000.0, and dividing by it rounds"):
-            three_lines(optimizer, model=self.model, scaler=torch.amp.GradScaler("cpu", init_scale=1000.0))
+            three_lines(optimizer, model=self.model, scaler=torch.amp.GradScaler(needs.DEVICE, init_scale=1000.0))
 
 
 class Ranks(unittest.TestCase):

@@ -58,8 +58,13 @@ class Sharded(Spread):
         for world in (1, 3, 4):
             self.run_ranks(placements, world)
 
+    def test_one_rank_is_true(self) -> None:
+        for options in ({}, {"parts": 2}, {"own": False, "bf16": "reduction"}):
+            self.holds(sharded, 1, **options)
+        self.run_ranks(prints, 1)
+
     def test_a_right_run_is_true(self) -> None:
-        for world in (1, 2, 3):
+        for world in (2, 3):
             self.holds(sharded, world)
             self.holds(sharded, world, own=False, bf16="reduction")
         self.holds(sharded, 2, reshard=False)
@@ -107,6 +112,11 @@ class Sharded(Spread):
 
 
 class Redundant(Spread):
+    def test_one_rank_is_true(self) -> None:
+        for options in ({}, {"parts": 2}, {"own": False, "bf16": "reduction"}):
+            self.holds(sharded, 1, **options)
+        self.run_ranks(prints, 1)
+
     def test_a_right_run_is_true(self) -> None:
         for world in (1, 2, 3):
             self.holds(zero, world)

@@ -116,6 +116,11 @@ class OfRanks(unittest.TestCase):
             self.told(self.watched(functools.partial(data_parallel_watched, folder=self.folder), world, watched=False), 0)
 
     @unittest.skipIf(fully_shard is None, "no FSDP2")
+    def test_one_rank_holds(self) -> None:
+        self.holds(data_parallel, 1, sample=1)
+        self.holds(functools.partial(sharded, folder=self.folder), 1, watched=False)
+
+    @unittest.skipIf(fully_shard is None, "no FSDP2")
     def test_sharded_runs_hold(self) -> None:
         for world in (2, 3, 4):
             for dtype in (torch.float32, torch.bfloat16):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs
 import torch
 import torch.distributed as dist
 
@@ -22,7 +23,8 @@ def _rank(body: Callable[..., None], rank: int, world: int, folder: str, options
     torch.set_num_threads(1)
     status = 0
     try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world, timeout=TIMEOUT)
+        needs.on_device()
+        dist.init_process_group(needs.backend(world), init_method=f"file://{folder}/store", rank=rank, world_size=world, timeout=TIMEOUT)
         torch.manual_seed(1)
         if watched:
             with truestep.torch.watch(f"{folder}/run.rank{{rank}}.collectives", **options):

@@ -4,6 +4,7 @@ import os
 import time
 from typing import Any
 
+import needs
 import torch
 import torch.distributed as dist
 import truestep.torch
@@ -121,7 +122,7 @@ def data_parallel_watched(rank: int, world: int, ignored: str = "", folder: str 
 
 def sharded(rank: int, world: int, dtype: torch.dtype = torch.float32, hybrid: bool = False, folder: str = "") -> None:
     model = model_of()
-    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("copies", "shards")) if hybrid else init_device_mesh("cpu", (world,))
+    mesh = init_device_mesh(needs.DEVICE, (2, world // 2), mesh_dim_names=("copies", "shards")) if hybrid else init_device_mesh(needs.DEVICE, (world,))
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=dtype)
     for layer in (model[0], model[2], model):
         fully_shard(layer, mesh=mesh, mp_policy=policy)
