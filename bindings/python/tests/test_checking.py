@@ -79,6 +79,13 @@ class OneProcess(unittest.TestCase):
                                     r"every value agrees with plain SGD, lr 0\.01: this optimizer is not the AdamW that it claims to be"):
             three_lines(Wrong(self.model.named_parameters(), lr=0.01), model=self.model)
 
+    def test_a_step_that_calls_its_base_class(self) -> None:
+        class Mine(torch.optim.AdamW):
+            def step(self, closure: Any = None) -> None:
+                super().step()
+        claim = truestep.torch.claim(torch.optim.AdamW(self.model.parameters(), lr=0.01))  # PyTorch then calls hooks in both steps
+        self.assertTrue(three_lines(Mine(self.model.parameters(), lr=0.01), model=self.model, claim=claim).result.passed)
+
     def test_an_exception_of_the_loop_is_the_loops(self) -> None:
         optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         with self.assertRaisesRegex(ZeroDivisionError, "division"), truestep.torch.checking(optimizer):

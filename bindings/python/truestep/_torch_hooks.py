@@ -1,5 +1,6 @@
 """Hooks around each step of an optimizer."""
 
+import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -41,6 +42,18 @@ def _or_refuse(native: Any, before: Hook) -> Hook:
     def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         with native.or_refuse():
             before(optimizer, arguments, options)
+    return call
+
+
+def _of_the_outermost(hook: Hook) -> Hook:
+    """PyTorch calls the hooks in each class's step(), so twice where a subclass's calls its base's."""
+    def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        frame: Any = sys._getframe(1)
+        step = frame.f_code
+        while (frame := frame.f_back) is not None:
+            if frame.f_code is step and frame.f_locals.get("self") is optimizer:
+                return
+        hook(optimizer, arguments, options)
     return call
 
 
@@ -94,7 +107,7 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
     if hasattr(native, "or_refuse"):
         before = _or_refuse(native, before)
     if hasattr(optimizer, "register_step_pre_hook"):
-        hooks = [optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)]
+        hooks = [optimizer.register_step_pre_hook(_of_the_outermost(before)), optimizer.register_step_post_hook(_of_the_outermost(after))]
 
         def unhook() -> None:
             for hook in hooks:
