@@ -150,8 +150,9 @@ def train_wrong(rank: int, what: str) -> None:
 class Drawn:
     """A run that is right, by its seed."""
 
-    def __init__(self, seed: int, size: int) -> None:
-        self.draw = draw = random.Random(seed)
+    def __init__(self, seed: int, size: int, sharded: bool = False) -> None:
+        self.draw, self.size, self.sharded = random.Random(seed), size, sharded
+        draw = self.draw
         torch.manual_seed(seed)
         width = [draw.randint(1, 20) for _ in range(draw.randint(2, 4))]
         layers: list[torch.nn.Module] = []
@@ -162,6 +163,8 @@ class Drawn:
         self.model, self.inputs = torch.nn.Sequential(*layers), width[0]
         if draw.random() < 0.2:
             next(self.model.parameters()).requires_grad_(len(list(self.model.parameters())) == 1)
+        if sharded:
+            self._shard()
         self.optimizers = self._optimizers([(name, p) for name, p in self.model.named_parameters() if p.requires_grad])
         self.parts, self.sync = draw.choice([1, 1, 2, 3]), draw.random() < 0.5
         self.clip_norm = draw.choice([0.0, 0.0, 1e-3, 0.1, 10.0])
@@ -171,13 +174,23 @@ class Drawn:
         self.factor = 10.0 ** draw.randint(-6, 2)  # of the loss
         self.before, self.steps = draw.choice([0, 0, 1, 3]), draw.randint(2, 6)
         self.infinite = draw.randint(1, 4) if self.scaler is not None else None  # the scaler skips this step
-        self.to_none, self.probe = draw.random() < 0.8, draw.random() < 0.2  # a gradient that nothing trains with
+        self.to_none, self.probe = draw.random() < 0.8, draw.random() < 0.2 and not sharded  # a gradient that nothing trains with
         self.schedules = [self._schedule(one) for one in self.optimizers]
-        self.ddp = DistributedDataParallel(self.model) if size > 1 else self.model
+        self.ddp = DistributedDataParallel(self.model) if size > 1 and not sharded else self.model
 
     def __str__(self) -> str:
         return (f"{self.optimizers}, {[tuple(p.shape) for p in self.model.parameters()]}, parts {self.parts}, clip_norm {self.clip_norm}, "
                 f"scaler {self.scaler is not None}, factor {self.factor}, steps {self.before}+{self.steps}, {self.schedules}")
+
+    def _shard(self) -> None:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        draw, size = self.draw, self.size
+        hybrid, policy = size % 2 == 0 and draw.random() < 0.5, MixedPrecisionPolicy(*draw.choice([(None, None), (None, None), (torch.bfloat16, torch.float32)]))
+        mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("copies", "shards")) if hybrid else init_device_mesh("cpu", (size,))
+        for layer in [*draw.sample(list(self.model), draw.randint(0, len(self.model))), self.model]:
+            if list(layer.parameters()):
+                fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=draw.random() < 0.5)
 
     def _settings(self, kind: str) -> dict[str, Any]:
         draw = self.draw
@@ -196,13 +209,15 @@ class Drawn:
     def _optimizers(self, named: list[tuple[str, torch.Tensor]]) -> list[torch.optim.Optimizer]:
         draw = self.draw
         kind = draw.choice(["SGD", "Adam", "AdamW"])
-        more = {"foreach": draw.choice([None, True, False])} if draw.random() < 0.7 else {"fused": True}
+        more = {"foreach": draw.choice([None, True, False])} if draw.random() < 0.7 or (self.sharded and kind == "SGD") else {"fused": True}
         groups = [named]
         made: list[torch.optim.Optimizer] = []
-        matrices = [(name, p) for name, p in named if p.ndim == 2]
+        # Of a DTensor with fewer rows than ranks PyTorch's Muon stops: its add_ shards no such matrix.
+        matrices = [(name, p) for name, p in named if p.ndim == 2 and (not self.sharded or len(p) >= self.size)]
         if draw.random() < 0.4 and matrices:
             made.append(torch.optim.Muon(matrices, **self._settings("Muon")))
-            groups = [[(name, p) for name, p in named if p.ndim != 2]]
+            taken = {name for name, _ in matrices}
+            groups = [[(name, p) for name, p in named if name not in taken]]
         elif draw.random() < 0.4 and len(named) > 1:
             at = draw.randint(1, len(named) - 1)
             groups = [named[:at], named[at:]]
@@ -220,8 +235,10 @@ class Drawn:
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=self.to_none)
         for part in range(self.parts):
-            apart = part + 1 < self.parts and not self.sync and hasattr(self.ddp, "no_sync")
-            with self.ddp.no_sync() if apart else contextlib.nullcontext():
+            apart = part + 1 < self.parts and not self.sync
+            if self.sharded:
+                self.model.set_requires_gradient_sync(not apart)  # type: ignore[operator]
+            with self.ddp.no_sync() if apart and hasattr(self.ddp, "no_sync") else contextlib.nullcontext():
                 loss = self.ddp(torch.randn(4, self.inputs)).square().sum() * self.factor / self.parts
                 if number == self.infinite:
                     loss = loss * math.inf

@@ -1,5 +1,7 @@
 """Trainings whose parameters or optimizer state are spread over ranks. Each is what a rank does."""
 
+import re
+
 import needs
 import torch
 import torch.distributed as dist
@@ -77,6 +79,94 @@ def sharded(rank: int, world: int, folder: str = "", own: bool = True, mistake: 
     recorder.close() if path else recorder.write(f"{folder}/run.safetensors")
 
 
+def drawn(rank: int, world: int, folder: str = "", seeds: object = ()) -> None:
+    """Right runs of three lines, by their seeds."""
+    from checked_runs import Drawn
+    proved = 0
+    for seed in seeds:
+        run = Drawn(seed, world, sharded=True)
+        try:
+            run.run(rank, seed, folder=folder)
+            proved += 1
+        except (AssertionError, truestep.Error) as error:
+            if "is not proved true" not in str(error):  # a rate of 0 leaves nothing to compare
+                raise AssertionError(f"seed {seed}: {run}") from error
+    assert 2 * proved >= len(seeds), proved
+
+
+class Unreduced:
+    """A reduce-scatter of FSDP2 that leaves each rank its own part."""
+
+    def allocate(self, size: object, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        return torch.empty(size, dtype=dtype, device=device)
+
+    def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: object, **_: object) -> None:
+        output_tensor.copy_(input_tensor.view(dist.get_world_size(group), -1)[dist.get_rank(group)])
+
+
+def wrong(kind: type, mistake: str, rank: int) -> type:
+    class Wrong(kind):
+        @torch.no_grad()
+        def step(self, closure: object = None) -> None:
+            parameters = [p for group in self.param_groups for p in group["params"]]
+            before = [p.to_local().clone() for p in parameters]
+            super().step()
+            if mistake == "shards":  # each rank takes its rows for a whole matrix
+                mine = [torch.nn.Parameter(p.detach().to_local()) for p in parameters]
+                for p, whole, old in zip(mine, parameters, before):
+                    p.grad = whole.grad.to_local()
+                    p.copy_(old)
+                kind(mine, lr=self.param_groups[0]["lr"]).step()
+            if mistake == "update" and rank == 1:
+                parameters[0].to_local()[1, 2] += 0.01
+    return Wrong
+
+
+def clip_by(parameters: list[torch.Tensor], norm: float, local: bool) -> None:
+    if not local:
+        torch.nn.utils.clip_grad_norm_(parameters, norm)
+        return
+    mine = [p.grad.to_local() for p in parameters]
+    share = norm / float(torch.cat([gradient.reshape(-1) for gradient in mine]).norm())
+    for gradient in mine:
+        gradient.mul_(min(share, 1.0))
+
+
+def claimed(rank: int, world: int, folder: str = "", kind: str = "AdamW", mistake: str = "", clip: float = 0.0, text: str = "", probe: bool = False,
+            **options: object) -> None:
+    """Three lines say that it is true or, with ``text``, what is not. ``probe``: gradients that zero_grad() takes away before each step."""
+    model = shard(world, **options)
+    named = list(model.named_parameters())
+    of_kind = [(name, p) for name, p in named if kind != "Muon" or p.ndim == 2]
+    made = getattr(torch.optim, kind)
+    optimizers = [(wrong(made, mistake, rank) if mistake in ("shards", "update") else made)(of_kind, lr=0.02)]
+    if kind == "Muon":
+        optimizers.append(torch.optim.AdamW([(name, p) for name, p in named if p.ndim != 2], lr=0.01))
+    if mistake == "unreduced":
+        model[0].set_custom_reduce_scatter(Unreduced())
+    try:
+        with truestep.torch.checking(optimizers, clip_norm=clip, folder=folder):
+            for step in range(1, STEPS + 1):
+                for part in (1, 0) if probe else (0,):
+                    for optimizer in optimizers:
+                        optimizer.zero_grad(set_to_none=step != 2)
+                    backward(model, rank, step, part)
+                if mistake == "sum":
+                    for _, p in named:
+                        p.grad *= world
+                if clip:
+                    clip_by([p for _, p in named], clip, mistake == "local norm")
+                for optimizer in optimizers:
+                    optimizer.step()
+                if mistake == "drift" and step == 2 and rank == world - 1:
+                    with torch.no_grad():
+                        list(model.parameters())[2].to_local()[0, 1] += 1
+    except AssertionError as error:
+        assert text and re.search(text, str(error)), error
+    else:
+        assert not text, text
+
+
 def prints(rank: int, world: int, folder: str = "", name: str = "run", plain: bool = False, mistake: str = "", **options: object) -> None:
     """Gradients are given, so that the run is the same for all sharding."""
     model = model_of() if plain else shard(world, **options)
@@ -131,7 +221,7 @@ def refusals(rank: int, world: int, folder: str = "") -> None:
         recorder.own_gradients(model[0])
         raise AssertionError("a part of the model")
     except truestep.Error as error:
-        assert "3 of the optimizer's parameters are not the model's" in str(error), error
+        assert "3 of the optimizer's parameters are of no module" in str(error), error
     recorder.own_gradients(model)
     for parameter in model.parameters():  # that nobody has computed
         parameter.grad = torch.ones_like(parameter)
@@ -140,6 +230,41 @@ def refusals(rank: int, world: int, folder: str = "") -> None:
         raise AssertionError("gradients that were not seen")
     except truestep.Error as error:
         assert "own_gradients has not seen the gradient of every parameter" in str(error), error
+
+
+def claim_refusals(rank: int, world: int, folder: str = "") -> None:
+    def begun(model: torch.nn.Module, parameters: object = None, **options: object) -> None:
+        optimizer = torch.optim.AdamW(model.parameters() if parameters is None else parameters)
+        with truestep.torch.checking(optimizer, folder=folder, **options):
+            backward(model, rank, 1)
+            optimizer.step()
+
+    def apart() -> None:
+        model = shard(world)
+        for p in model.parameters():  # that no module has computed
+            p.grad = torch.ones_like(p)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with truestep.torch.checking(optimizer, folder=folder):
+            model[0](torch.randn(2, 10)).sum().backward()
+            optimizer.step()
+
+    before = model_of()
+    old = list(before.parameters())
+    fully_shard(before, mesh=init_device_mesh("cpu", (world,)))
+    spread = model_of()
+    for module in spread.modules():
+        for name, p in list(module.named_parameters(recurse=False)):
+            module._parameters[name] = torch.nn.Parameter(distribute_tensor(p, init_device_mesh("cpu", (world,)), [Replicate()]))
+    for call, text in ((lambda: begun(shard(world, bf16="reduction")), "FSDP2 reduces gradients in bfloat16, which is within no level"),
+                       (lambda: begun(before, old), "has no gradient in this step"),
+                       (lambda: begun(spread), "5 of the optimizer's parameters are of no module that FSDP2"),
+                       (lambda: begun(shard(world), claim=truestep.torch.claim(torch.optim.SGD(shard(world).parameters()), workers=world + 1)), "on a mesh of"),
+                       (lambda: begun(shard(world), on_error="warn"), "on_error is 'warn'"), (apart, "this rank has made no gradient of")):
+        try:
+            call()
+            raise AssertionError(text)
+        except truestep.Error as error:
+            assert text in str(error), error
 
 
 def zero(rank: int, world: int, folder: str = "", mistake: str = "", warm: int = 0, dtype: torch.dtype = torch.float32) -> None:

@@ -22,7 +22,7 @@ import sharded_runs  # noqa: E402
 import watched_ranks  # noqa: E402
 
 watched_ranks.TIMEOUT = datetime.timedelta(seconds=120)  # no run here waits on purpose
-from sharded_runs import fully_shard, placements, prints, refusals, sharded, zero, zero_refusals  # noqa: E402
+from sharded_runs import claim_refusals, claimed, drawn, fully_shard, placements, prints, refusals, sharded, zero, zero_refusals  # noqa: E402
 
 
 class Spread(unittest.TestCase):
@@ -109,6 +109,30 @@ class Sharded(Spread):
 
     def test_what_cannot_be_recorded_is_told(self) -> None:
         self.run_ranks(refusals, 2)
+
+
+@unittest.skipIf(fully_shard is None, "no FSDP2")
+class Claimed(Spread):
+    """The three lines of truestep.torch.checking."""
+
+    def test_right_runs_are_true(self) -> None:
+        for world, seeds in {1: range(2), 2: range(10, 14), 3: range(20, 23), 4: range(30, 33)}.items():
+            self.run_ranks(drawn, world, seeds=seeds)
+        self.run_ranks(claimed, 3, probe=True)
+
+    def test_mistakes_are_named(self) -> None:
+        told = r"(?s)not true at level REL!\s+First divergence: step "
+        for world, text, options in ((3, r"1, phase mean, mean .*tensor 0\.weight", {"mistake": "sum"}),
+                                     (2, r"1, phase mean, mean .*tensor 0\.weight", {"mistake": "unreduced", "kind": "SGD"}),
+                                     (3, r"1, phase clip, clipped", {"mistake": "local norm", "clip": 0.1}),
+                                     (3, r"1, phase update, parameters .*tensor 0\.weight, index 42", {"mistake": "update"}),
+                                     (2, r"2, phase update, parameters .*tensor 0\.weight", {"mistake": "shards", "kind": "Muon"}),
+                                     (4, r"3, phase update, parameters .*tensor 2\.weight", {"mistake": "drift", "hybrid": True})):
+            with self.subTest(options):
+                self.run_ranks(claimed, world, text=told + text, **options)
+
+    def test_what_cannot_be_claimed_is_told(self) -> None:
+        self.run_ranks(claim_refusals, 2)
 
 
 class Redundant(Spread):

@@ -32,7 +32,7 @@ def checking(optimizer: Any, level: str = "rel", *, claim: Any = None, clip_norm
 
     The optimizer is a torch.optim.SGD, Adam, AdamW or Muon, or a list of such that step together, a truestep.torch.Scape or GASLoC, or any with a
     ``claim=``, what claim() makes of the optimizer that it should equal; ``clip_norm`` and ``scaler`` are as there. Gradients of each rank are seen
-    before DistributedDataParallel, or whatever comes after, reduces them. ``folder``: where the ranks' files stay, seen by all ranks; by default a
+    before DistributedDataParallel, FSDP2, or whatever comes after, reduces them. ``folder``: where the ranks' files stay, seen by all ranks; by default a
     temporary one of this machine, which is removed when all is true. ``options``: those of Recorder. An exception of the loop ends it without a verdict.
     """
     distributed = dist.is_available() and dist.is_initialized()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import _dense_recorder, _values
+from . import _dense_recorder, _torch_sharded, _values
 from ._errors import Error
 from ._problem import Problem, Tensor
 from ._torch_hooks import optimizers_of
@@ -26,7 +26,6 @@ class Claim:
     """A problem of dense training (docs/specification/dense.md) that a Recorder takes, and the gradients of it."""
 
     recorder = _dense_recorder.Recorder
-    check_memory = staticmethod(_values.check_memory)
 
     def __init__(self, optimizer: Any, workers: int, clip_norm: float, scaler: Any) -> None:
         self.workers, self._scaler = workers, scaler
@@ -37,6 +36,7 @@ class Claim:
         self.tensors, groups = self._tensors()
         self.size = sum(tensor.size for tensor in self.tensors)
         self._own: dict[torch.Tensor, list[torch.Tensor]] = {}  # of each micro-batch since the last step
+        self._versions: dict[torch.Tensor, int] = {}  # of sharded gradients, as the last reduction has left them
         rules = [group["rule"] for group in groups]
         self._moments = {"first_moment": any(group["rule"] != "sgd" or group["momentum"] for group in groups),
                          "second_moment": "adam" in rules or "adamw" in rules}
@@ -88,7 +88,8 @@ class Claim:
             names = {p: name for p, name in zip(group["params"], group.get("param_names", ()))}
             for p in trained:
                 name = names.get(p, f"parameter{len(tensors)}")
-                self.check_memory(p, f"claim: {name}")
+                _torch_sharded.check_placements(p, f"claim: {name}")
+                _values.check_memory(_torch_sharded.of_this_rank(p), f"claim: {name}")
                 if p.dtype != torch.float32:
                     raise Error(f"claim: {name} is {str(p.dtype).replace('torch.', '')}; torch.optim then rounds each step to that, without an fp32 master, "
                                 "which no rule here does; keep parameters in float32 (torch.autocast computes in bfloat16)")
@@ -113,11 +114,15 @@ class Claim:
 
     def watch(self) -> Callable[[], None]:
         """Sees each parameter's gradient as backward() makes it, before anything reduces, clips or unscales it. The result ends that."""
+        sharded = [p for p in self.parameters if _torch_sharded.is_sharded(p)]
+        handles: list[Any] = [_torch_sharded.OwnGradients(_torch_sharded.sharding_modules(), sharded, self._see)] if sharded else []
+        handles += [p.register_post_accumulate_grad_hook(self._reduced) for p in sharded]  # type: ignore[attr-defined]
         # The node that adds to .grad, and not the tensor, whose hooks torch.autograd.grad calls, too.
-        nodes = [p.expand_as(p).grad_fn.next_functions[0][0] for p in self.parameters]  # type: ignore[union-attr]
+        plain = [p for p in self.parameters if not _torch_sharded.is_sharded(p)]
+        nodes = [p.expand_as(p).grad_fn.next_functions[0][0] for p in plain]  # type: ignore[union-attr]
         if not all(hasattr(node, "register_prehook") for node in nodes):
             raise Error(f"claim: PyTorch {torch.__version__} does not show gradients before they are reduced; take PyTorch 2.0 or newer")
-        handles = [node.register_prehook(self._seeing(p)) for node, p in zip(nodes, self.parameters)]  # type: ignore[union-attr]
+        handles += [node.register_prehook(lambda gradients, p=p: self._see(p, gradients[0])) for node, p in zip(nodes, plain)]  # type: ignore[union-attr]
 
         def remove() -> None:
             for handle in handles:
@@ -125,17 +130,26 @@ class Claim:
             nodes.clear()  # a node that nothing refers to is made anew, without hooks
         return remove
 
-    def _seeing(self, parameter: torch.Tensor) -> Callable[[tuple[torch.Tensor, ...]], None]:
-        def seen(gradients: tuple[torch.Tensor, ...]) -> None:
-            gradient = gradients[0]
-            if gradient is None:
-                return
-            _values.check_memory(gradient, "checking: a gradient")
-            # A gradient that zero_grad() has taken away before the step has no part in it.
-            if parameter not in self._own or parameter.grad is None or not bool(parameter.grad.any()):
-                self._own[parameter] = []
-            self._own[parameter].append(gradient.detach() * self._unscaling())
-        return seen
+    def _see(self, parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
+        if gradient is None:
+            return
+        _values.check_memory(gradient, "checking: a gradient")
+        if parameter not in self._own or self._taken_away(parameter):
+            self._own[parameter] = []
+        self._own[parameter].append(gradient.detach().float() * self._unscaling())
+
+    def _taken_away(self, parameter: torch.Tensor) -> bool:
+        """Whether zero_grad() has taken away the gradient before this one, which then has no part in the step."""
+        if not _torch_sharded.is_sharded(parameter):
+            return parameter.grad is None or not bool(parameter.grad.any())
+        if parameter not in self._versions:  # FSDP2 keeps it, not yet reduced, where zero_grad() does not reach it
+            return False
+        version = self._versions.pop(parameter)
+        # This rank's part may be zero without having been taken away: then nothing has written to it since it was reduced.
+        return parameter.grad is None or (parameter.grad._version != version and not bool(parameter.grad.to_local().any()))  # type: ignore[attr-defined]
+
+    def _reduced(self, parameter: torch.Tensor) -> None:
+        self._versions[parameter] = parameter.grad._version  # type: ignore[union-attr]
 
     def _unscaling(self) -> float:
         scale = float(self._scaler.get_scale()) if self._scaler is not None else 1.0
@@ -147,17 +161,21 @@ class Claim:
     def given(self, rank: int) -> dict[str, list[Any]]:
         """This rank's own gradients since the last step, and what the optimizer is about to take."""
         self.check()
-        own, self._own = self._own, {}
+        own, self._own, self._versions = self._own, {}, {}
         for tensor, p in zip(self.tensors, self.parameters):
             if p.grad is None:
                 raise Error(f"checking: {tensor.name} has no gradient in this step, and PyTorch leaves it out; freeze what is not trained "
                             "(requires_grad_(False)), or give it a gradient of zeros")
+            if own and p not in own and _torch_sharded.is_sharded(p):
+                raise Error(f"checking: this rank has made no gradient of {tensor.name} in a forward() of the modules that FSDP2 has sharded, and the "
+                            "reduced one does not say which part is its own; use each parameter on all ranks, through the modules' forward()")
         if not own:
             raise Error("checking: no backward() has made gradients since the last step; begin before backward(), and take one step after it")
         gradients: dict[str, list[Any]] = {f"gradient.{part + 1}": [dict(enumerate(own.get(p, ()))).get(part) for p in self.parameters]
                                            for part in range(max(map(len, own.values())))}
         # A scaler divides each optimizer's gradients when that one steps, or inside of its step.
-        return gradients | ({self._mean: [p.grad for p in self.parameters]} if rank == 0 and self._scaler is None else {})
+        mean = [_torch_sharded.whole(p.grad, "checking") for p in self.parameters] if self._scaler is None else []  # on all ranks together
+        return gradients | ({self._mean: mean} if rank == 0 and mean else {})
 
     def moments(self, optimizer: Any) -> dict[str, list[Any]]:
         """Those that the optimizer keeps, if the claim is its own: others may define them differently."""
@@ -187,7 +205,7 @@ def claim(optimizer: Any, *, clip_norm: float = 0.0, scaler: Any = None, workers
 
     ``clip_norm``: the max_norm that the script gives to torch.nn.utils.clip_grad_norm_ of all these parameters; ``scaler``: its torch.amp.GradScaler.
     ``workers``: ranks whose gradients are averaged; by default those of torch.distributed. Refused by name: another optimizer, amsgrad, maximize,
-    differentiable, numbers that are tensors, parameters that are not float32.
+    differentiable, numbers that are tensors, parameters that are not float32. FSDP2's parameters are taken, of an optimizer made after fully_shard.
     """
     own: Problem | None = getattr(optimizer, "problem", None)
     if own is not None:

@@ -70,8 +70,7 @@ class Recorder:
         problem = problem if problem is not None else claim(optimizer)
         self._claim = problem if isinstance(problem, Claim) else None
         self._parameters = self._claim.parameters if self._claim else [p for group in optimizer.param_groups for p in group["params"]]
-        if self._claim is None:
-            _torch_sharded.check_recordable(optimizer, self._parameters, problem.workers, self._state, self._warns)
+        _torch_sharded.check_recordable(None if self._claim else optimizer, self._parameters, problem.workers, self._state, self._warns)
         distributed = dist.is_available() and dist.is_initialized()
         group = (process_group or dist.group.WORLD) if distributed and problem.workers > 1 else None
         ranks = 1 if group is None else dist.get_world_size(group)
@@ -249,7 +248,13 @@ class Recorder:
         """For a model that FSDP2's fully_shard has sharded: keeps each rank's own gradients before they are reduced, micro-batches added.
         Without it the reduced ones are recorded, as the step is given them."""
         self._own = {}
-        self._adds = _torch_sharded.OwnGradients(model, self._parameters, self._held.of, lambda: self._own)
+        self._adds = _torch_sharded.OwnGradients(_torch_sharded.sharding_modules(model.modules()), self._parameters, self._add)
+
+    def _add(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
+        """Adds a micro-batch."""
+        if self._own is not None:
+            before, now = self._own.get(parameter), [piece.clone() for piece in self._held.of(parameter, gradient)]
+            self._own[parameter] = now if before is None else [a + b for a, b in zip(before, now)]
 
     def _stop(self) -> None:
         if self._unhook is not None:

@@ -1,7 +1,8 @@
 """Values that are spread over ranks: DTensors, as the parameters of FSDP2 are, and the state of a ZeroRedundancyOptimizer."""
 
+import gc
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -91,44 +92,57 @@ def add_over_shards(sums: list[int], tensors: Sequence[Any]) -> list[int]:
     return sums
 
 
+def sharding_modules(things: Iterable[Any] | None = None) -> list[Any]:
+    """Those that FSDP2's fully_shard has sharded; by default of all that live, since an optimizer does not know its model."""
+    from torch.distributed.fsdp import FSDPModule
+    return [thing for thing in (gc.get_objects() if things is None else things) if issubclass(type(thing), FSDPModule)]
+
+
 class OwnGradients:
     """Takes each rank's own gradients under FSDP2, before they are reduced: those of the whole parameters that are there while a module
     computes."""
 
-    def __init__(self, model: torch.nn.Module, parameters: Sequence[torch.Tensor], cut: Callable[[torch.Tensor, torch.Tensor], list[torch.Tensor]],
-                 own: Callable[[], dict[torch.Tensor, list[torch.Tensor] | None] | None]) -> None:
-        wanted, self._cut, self._own = set(parameters), cut, own
+    def __init__(self, modules: Iterable[Any], parameters: Sequence[torch.Tensor], take: Callable[[torch.Tensor, torch.Tensor], None]) -> None:
+        self._take = take
         self._heard: dict[torch.Tensor, Any] = {}
         self._hooks: list[Any] = []
-        for module in model.modules():
-            owned = {name: p for name, p in module._parameters.items() if p is not None and p in wanted}
+        wanted, missing = set(parameters), set(parameters)
+        for module in modules:
+            module.reshard()  # after a forward pass without a backward one the root has its whole parameters still
+            owned = [(inside, name, p) for inside in module.modules() for name, p in inside._parameters.items() if p is not None and p in wanted]
+            missing -= {p for _, _, p in owned}
             if owned:
+                self._check_reduction(module)
                 self._hooks.append(module.register_forward_pre_hook(self._listener(owned)))
-        missing = len(wanted - {p for module in model.modules() for p in module._parameters.values() if p is not None})
         if missing:
-            raise Error(f"Recorder: {missing} of the optimizer's parameters are not the model's; give the model that was sharded, before its first "
-                        "step and outside of forward and backward")
+            self.remove()
+            raise Error(f"Recorder: {len(missing)} of the optimizer's parameters are of no module that FSDP2's fully_shard has sharded; make the optimizer "
+                        "after fully_shard, of that model's parameters, and begin outside of forward and backward")
 
-    def _listener(self, owned: Mapping[str, torch.Tensor]) -> Callable[..., None]:
+    @staticmethod
+    def _check_reduction(module: Any) -> None:
+        policy = getattr(module._get_fsdp_state(), "_mp_policy", None)
+        dtype = policy and (policy.reduce_dtype or (policy.param_dtype if torch.__version__ < (2, 15) else None))
+        if dtype not in (None, torch.float32):
+            raise Error(f"Recorder: FSDP2 reduces gradients in {str(dtype).replace('torch.', '')}, which is within no level of fp32; give "
+                        "MixedPrecisionPolicy(reduce_dtype=torch.float32), or record the reduced gradients (Recorder without own_gradients)")
+
+    def _listener(self, owned: Sequence[tuple[torch.nn.Module, str, torch.Tensor]]) -> Callable[..., None]:
         def listen(module: Any, _inputs: Any) -> None:
-            for name, parameter in owned.items():
-                now = module._parameters[name]
+            for inside, name, parameter in owned:
+                now = inside._parameters[name]
                 known = self._heard.get(parameter)
-                if not now.requires_grad or (known is not None and known() is now):
+                if now is None or now is parameter or not now.requires_grad or (known is not None and known() is now):
                     continue
                 self._heard[parameter] = weakref.ref(now)
-                self._hooks.append(now.register_hook(lambda gradient, parameter=parameter: self._take(parameter, gradient)))
+                self._hooks.append(now.register_hook(lambda gradient, parameter=parameter: self._checked(parameter, gradient)))
         return listen
 
-    def _take(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
+    def _checked(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
         if is_sharded(gradient):
             raise Error("Recorder: a module computes with parameters that are sharded (tensor parallelism), and a rank has no gradient of its own of "
                         "a whole parameter; leave own_gradients out, and the reduced gradients are recorded")
-        own = self._own()
-        if own is None:
-            return
-        before, now = own.get(parameter), [piece.clone() for piece in self._cut(parameter, gradient)]
-        own[parameter] = now if before is None else [a + b for a, b in zip(before, now)]  # micro-batches
+        self._take(parameter, gradient)
 
     def remove(self) -> None:
         for hook in self._hooks:

@@ -301,12 +301,6 @@ class Megatron(_Steps):
         super().write(path)
 
 
-class _ShardedClaim(Claim):
-    """A claim of parameters that are DTensors."""
-
-    check_memory = staticmethod(_torch_sharded.check_exact)
-
-
 class Torchtitan(_Steps):
     """Of a torchtitan.trainer.Trainer under FSDP or HSDP in fp32, whose optimizers and max_norm say what is claimed:
 
@@ -326,15 +320,11 @@ class Torchtitan(_Steps):
         if ranks & (ranks - 1):
             raise Error(f"integrations: torchtitan adds gradients of {ranks} ranks, and times {ranks} they would be rounded; take a power of two")
         self._optimizers, self._inside = trainer.optimizers, trainer.optimizers.step
-        claim = _ShardedClaim(list(trainer.optimizers), ranks, training.max_norm, None)
+        claim = Claim(list(trainer.optimizers), ranks, training.max_norm, None)
         super().__init__(claim, f"torchtitan {', '.join(type(one).__name__ for one in trainer.optimizers)}", None, trainer.step)
 
-        def take(p: torch.Tensor, gradient: torch.Tensor) -> list[torch.Tensor]:
-            self._take(p, gradient.detach() * ranks)
-            return []  # each micro-batch is reduced alone, so none is added here
-
-        self._own_gradients = [_torch_sharded.OwnGradients(part, [p for p in self._parameters if p in set(part.parameters())], take, dict)
-                               for part in trainer.model_parts]
+        self._own_gradients = _torch_sharded.OwnGradients(_torch_sharded.sharding_modules(), self._parameters,
+                                                          lambda p, gradient: self._take(p, gradient * ranks))
         trainer.optimizers.step = self._step_of_optimizers
 
     def _results(self) -> dict[str, list[Any]]:
@@ -351,6 +341,5 @@ class Torchtitan(_Steps):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         self._optimizers.step = self._inside
-        for own in self._own_gradients:
-            own.remove()
+        self._own_gradients.remove()
         super().write(path)

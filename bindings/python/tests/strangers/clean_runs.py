@@ -20,9 +20,9 @@ from sharded_runs import sharded, zero  # noqa: E402
 from truestep._verify import check_collectives  # noqa: E402
 
 
-def checked(rank: int, world: int, folder: str = "", seed: int = 0) -> None:
+def checked(rank: int, world: int, folder: str = "", seed: int = 0, sharded: bool = False) -> None:
     try:
-        Drawn(seed, world).run(rank, seed, folder=folder)
+        Drawn(seed, world, sharded).run(rank, seed, folder=folder)
     except AssertionError as error:
         if "is not proved true" not in str(error):  # a rate of 0 leaves nothing to compare
             raise
@@ -31,7 +31,7 @@ def checked(rank: int, world: int, folder: str = "", seed: int = 0) -> None:
 def draw(dice: random.Random) -> tuple[Any, int, dict[str, Any]]:
     body, world = dice.choice([sharded, sharded, sharded, zero, train, checked, checked]), dice.randint(1, 4)
     if body is not sharded:
-        return body, world, {zero: {"warm": dice.randint(0, 2)}, checked: {"seed": dice.randint(1000, 9999)}}.get(body, {})
+        return body, world, {zero: {"warm": dice.randint(0, 2)}, checked: {"seed": dice.randint(1000, 9999), "sharded": dice.random() < 0.5}}.get(body, {})
     bf16 = dice.choice(["", "", "parameters", "reduction"])
     own = bf16 != "reduction" and dice.random() < 0.7  # a reduction in bf16 is within no level: the reduced gradients are recorded
     return body, world, {"own": own, "bf16": bf16, "reshard": dice.random() < 0.5, "hybrid": world % 2 == 0 and dice.random() < 0.5,
