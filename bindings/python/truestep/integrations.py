@@ -197,7 +197,7 @@ class DeepSpeed(_Steps):
         record.write("run.safetensors")          # on all ranks; then: truestep verify --level rel run.safetensors
 
     Each rank's own gradients are taken as backward makes them, before ZeRO reduces them; parameters and moments by DeepSpeed's safe_get_*
-    functions. Moments of Muon are recorded at stages 0 and 3: at 1 and 2 DeepSpeed keeps its momentum in a layout that those functions misread.
+    functions, but for moments at stages 1 and 2: of Muon those functions misread them.
     """
 
     def __init__(self, engine: Any, claim: Claim) -> None:
@@ -214,11 +214,24 @@ class DeepSpeed(_Steps):
 
     def _results(self) -> dict[str, list[Any]]:
         from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state  # type: ignore[import-not-found]
-        state = self._engine.optimizer.state
-        results = {"parameters": [safe_get_full_fp32_param(p) if self._stage else p for p in self._parameters]}
-        if self._stage in (1, 2) and any(group["rule"] == "muon" for group in self._claim.config["groups"]):  # type: ignore[attr-defined]
-            return results
-        return results | self._moments(lambda p, key: safe_get_full_optimizer_state(p, key) if self._stage else state.get(p, {}).get(key))
+        of: Callable[[torch.Tensor, str], Any] = {0: lambda p, key: self._engine.optimizer.state.get(p, {}).get(key),
+                                                  3: safe_get_full_optimizer_state}.get(self._stage, self._of_partitions)
+        return {"parameters": [safe_get_full_fp32_param(p) if self._stage else p for p in self._parameters]} | self._moments(of)
+
+    def _of_partitions(self, p: torch.Tensor, key: str) -> torch.Tensor:
+        """At stages 1 and 2 a rank keeps of each group the state of its range. Of Muon it keeps whole matrices, of those that begin or end in the range."""
+        zero, whole = self._engine.optimizer, torch.zeros(p.numel(), device=p.device)
+        for group, owned in zip(zero.optimizer.param_groups, zero.params_in_partition):
+            place = next((i for i, other in enumerate(owned) if other is p), None)
+            if place is None:
+                continue
+            kept, mine = zero.optimizer.state[group["params"][0]][key], p._hp_mapping.lp_fragment_address  # type: ignore[attr-defined]
+            begin = p._hp_mapping.hp_fragment_address.start  # type: ignore[attr-defined]
+            if group.get("use_muon"):
+                begin = sum(other.numel() for other in owned[:place]) + mine.start
+            whole[mine.start:mine.start + mine.numel] = kept[begin:begin + mine.numel]
+        dist.all_reduce(whole, group=self._engine.data_parallel_group)
+        return whole
 
     def _step_of_engine(self, *arguments: Any, **options: Any) -> Any:
         last, rates = self._engine.is_gradient_accumulation_boundary(), self._engine.get_lr()
