@@ -64,7 +64,7 @@ class Recorder:
     def _keep(self, name: str, vector: Any) -> None:
         values = np.ascontiguousarray(vector, np.float32).reshape(-1)
         begin = self._kept.tell() // 4
-        left = memoryview(values).cast("B")
+        left = values.data.cast("B")
         try:
             while left:  # the system takes at most 2 GiB at a time
                 left = left[self._kept.write(left):]

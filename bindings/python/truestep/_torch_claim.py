@@ -116,7 +116,7 @@ class Claim:
         """Sees each parameter's gradient as backward() makes it, before anything reduces, clips or unscales it. The result ends that."""
         sharded = [p for p in self.parameters if _torch_sharded.is_sharded(p)]
         handles: list[Any] = [_torch_sharded.OwnGradients(_torch_sharded.sharding_modules(), sharded, self._see)] if sharded else []
-        handles += [p.register_post_accumulate_grad_hook(self._reduced) for p in sharded]  # type: ignore[attr-defined]
+        handles += [p.register_post_accumulate_grad_hook(self._reduced) for p in sharded]  # type: ignore[no-untyped-call]
         # The node that adds to .grad, and not the tensor, whose hooks torch.autograd.grad calls, too.
         plain = [p for p in self.parameters if not _torch_sharded.is_sharded(p)]
         nodes = [p.expand_as(p).grad_fn.next_functions[0][0] for p in plain]  # type: ignore[union-attr]

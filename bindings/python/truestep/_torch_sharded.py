@@ -122,7 +122,7 @@ class OwnGradients:
     @staticmethod
     def _check_reduction(module: Any) -> None:
         policy = getattr(module._get_fsdp_state(), "_mp_policy", None)
-        dtype = policy and (policy.reduce_dtype or (policy.param_dtype if torch.__version__ < (2, 15) else None))
+        dtype = policy and (policy.reduce_dtype or (policy.param_dtype if torch.__version__ < (2, 15) else None))  # type: ignore[operator]
         if dtype not in (None, torch.float32):
             raise Error(f"Recorder: FSDP2 reduces gradients in {str(dtype).replace('torch.', '')}, which is within no level of fp32; give "
                         "MixedPrecisionPolicy(reduce_dtype=torch.float32), or record the reduced gradients (Recorder without own_gradients)")
@@ -135,7 +135,7 @@ class OwnGradients:
                 if now is None or now is parameter or not now.requires_grad or (known is not None and known() is now):
                     continue
                 self._heard[parameter] = weakref.ref(now)
-                self._hooks.append(now.register_hook(lambda gradient, parameter=parameter: self._checked(parameter, gradient)))
+                self._hooks.append(now.register_hook(lambda gradient, parameter=parameter: self._checked(parameter, gradient)))  # type: ignore[no-untyped-call]
         return listen
 
     def _checked(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
