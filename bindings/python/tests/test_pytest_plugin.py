@@ -133,6 +133,7 @@ class PytestPlugin(unittest.TestCase):
 
     @staticmethod
     def numberless(line: str) -> str:
+        line = re.sub(r" +\[ *\d+%\]$", "", line)  # which not every pytest prints
         line = re.sub(r"Trace: .*/", "Trace: /", line).split(" - ")[0]
         return re.sub(r"[\d.]+(e[-+]\d+)?", "#", re.sub(r"0x[0-9a-f]+", "#", line)).rstrip().replace("-#", "#")
 
