@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <cublas_v2.h>
 
@@ -38,8 +41,40 @@ cublasOperation_t operation(bool transposed) {
     return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-struct Destroy {
-    void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
+/// Handles that no stream uses now, by device. They are lent and never destroyed: to destroy one waits for
+/// the whole device, and that breaks the graph that another rank of this process may be capturing.
+class Handles {
+  public:
+    cublasHandle_t lend(int device) {
+        const std::scoped_lock guard(lock_);
+        std::vector<cublasHandle_t>& idle = idle_[device];
+        cublasHandle_t handle = nullptr;
+        if (idle.empty()) {
+            check_cublas(cublasCreate(&handle), "beginning");
+        } else {
+            handle = idle.back();
+            idle.pop_back();
+        }
+        return handle;
+    }
+    void take_back(int device, cublasHandle_t handle) {
+        const std::scoped_lock guard(lock_);
+        idle_[device].push_back(handle);
+    }
+
+  private:
+    std::mutex lock_;
+    std::map<int, std::vector<cublasHandle_t>> idle_;
+};
+
+Handles& handles() {
+    static auto* const all = new Handles; // NOLINT: outlives every stream
+    return *all;
+}
+
+struct TakeBack {
+    void operator()(cublasHandle_t handle) const { handles().take_back(device, handle); }
+    int device = 0;
 };
 
 /// The size that the library recommends for the largest devices.
@@ -51,8 +86,8 @@ struct CublasProducts::State {
     explicit State(const gpu::CudaStream& of) : stream(of) {
         // The library allocates memory, so no graph may be open.
         auto* const at_once = stream.state().at_once();
-        check_cublas(cublasCreate(&handle), "beginning");
-        kept.reset(handle);
+        handle = handles().lend(stream.state().device);
+        kept = {handle, TakeBack{stream.state().device}};
         workspace.reserve(workspace_bytes);
         check_cublas(cublasSetStream(handle, at_once), "choosing the stream");
         // After setting the stream, which resets the workspace.
@@ -69,8 +104,8 @@ struct CublasProducts::State {
     gpu::CudaDeviceStream stream;
     gpu::DeviceMemory workspace;
     cublasHandle_t handle = nullptr;
-    std::unique_ptr<cublasContext, Destroy>
-        kept; ///< goes before its workspace, and where a constructor fails
+    std::unique_ptr<cublasContext, TakeBack>
+        kept; ///< goes back before its workspace goes, and where a constructor fails
 };
 
 std::string products_unavailable() {

@@ -20,6 +20,10 @@ TOOL = os.environ.get("TRUESTEP_TOOL", "")
 
 
 class OfOneTensor(unittest.TestCase):
+    def test_values_that_do_not_lie_side_by_side(self) -> None:
+        values = torch.arange(50.0)[::3]
+        self.assertEqual(truestep.torch.fingerprint(values), truestep.torch.fingerprint(values.contiguous()))
+
     def test_the_figures_of_the_specification(self) -> None:
         self.assertEqual(truestep.torch.fingerprint(torch.tensor([1.0])), 0x2A5CF130132EA644)
         self.assertEqual(truestep.torch.fingerprint(torch.tensor([1.0, 2.0, 3.0])), 0x376C94FF622ABD95)

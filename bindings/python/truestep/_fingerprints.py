@@ -68,8 +68,9 @@ def fingerprint(tensor: torch.Tensor, begin: int = 0) -> int:
         flat = _values.as_fp32(flat, "fingerprint")
     if flat.device.type != "cpu":
         return _on_its_device(flat, begin)
+    flat = flat.contiguous()  # held here: what _values gives is an address
     result = ctypes.c_uint64()
-    _library.call("fingerprint", ctypes.byref(_values.one(flat.contiguous(), "fingerprint")), begin, ctypes.byref(result))
+    _library.call("fingerprint", ctypes.byref(_values.one(flat, "fingerprint")), begin, ctypes.byref(result))
     return result.value
 
 
