@@ -26,7 +26,7 @@ class OnTheDevice(unittest.TestCase):
 
     def test_optimizers_that_are_checked(self) -> None:
         self.again("test_checking.py", "OneProcess.test_a_right_run_passes_and_leaves_nothing", "OneProcess.test_a_wrong_optimizer_is_named",
-                   "OneProcess.test_a_run_that_goes_on", "Ranks")
+                   "OneProcess.test_a_run_that_goes_on", "Ranks.test_each_rank_is_judged_by_its_own_number_of_micro_batches")
 
     def test_collectives(self) -> None:
         self.again("test_watch.py", "OfRanks.test_data_parallel_runs_hold", "OfRanks.test_one_rank_holds",

@@ -67,7 +67,7 @@ def same_bits(parameter: torch.Tensor, master: torch.Tensor) -> bool:
 
 def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
     """One fp32 vector with a copy of all tensors; None is zeros."""
-    parts = [torch.zeros(p.numel()) if t is None else _values.as_fp32(t, f"tensor {i} of the model").detach().cpu().reshape(-1)
+    parts = [torch.zeros(p.numel(), device="cpu") if t is None else _values.as_fp32(t, f"tensor {i} of the model").detach().cpu().reshape(-1)
              for i, (t, p) in enumerate(zip(tensors, parameters))]
     return torch.cat(parts).numpy().copy()
 

@@ -185,6 +185,6 @@ def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], worker
     if len(counters) != 1:
         raise Error(f"load_state_dict: the parameters are at the rounds {sorted(counters)}; give a state_dict() of one optimizer")
     rounds, inner_steps = counters.pop()
-    whole = {name: torch.cat([part[name].reshape(-1).to(torch.float32) if name in part else torch.empty(0) for part in parts]).numpy()
+    whole = {name: torch.cat([part[name].reshape(-1).to(torch.float32) if name in part else torch.empty(0, device="cpu") for part in parts]).numpy()
              for name in _VECTORS}
     return State(rounds, inner_steps, **whole)

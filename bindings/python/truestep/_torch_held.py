@@ -31,7 +31,7 @@ class Held:
         """The stretches of a parameter's values; None is zeros."""
         cuts = self._cuts[parameter]
         if tensor is None:
-            return [torch.zeros(end - begin) for begin, end in cuts]
+            return [torch.zeros(end - begin, device="cpu") for begin, end in cuts]
         if not cuts:
             return []
         _values.check_memory(_torch_sharded.of_this_rank(tensor), "Recorder")

@@ -32,7 +32,7 @@ class _Rounds:
         self._gradients: list[torch.Tensor] = []
 
     def _flat(self, tensors: list[Any]) -> torch.Tensor:
-        values = [torch.zeros(p.numel()) if t is None else t.detach().float().cpu().reshape(-1) for t, (_, p) in zip(tensors, self._named)]
+        values = [torch.zeros(p.numel(), device="cpu") if t is None else t.detach().float().cpu().reshape(-1) for t, (_, p) in zip(tensors, self._named)]
         return torch.cat(values).clone()
 
     def _inner(self, rate: float, gradients: list[Any]) -> None:
@@ -162,7 +162,7 @@ class _Steps:
         return results
 
     def _flat(self, tensors: list[Any]) -> Any:
-        values = [torch.zeros(of.size) if t is None else t.detach().float().cpu().reshape(-1) for t, of in zip(tensors, self._claim.tensors)]
+        values = [torch.zeros(of.size, device="cpu") if t is None else t.detach().float().cpu().reshape(-1) for t, of in zip(tensors, self._claim.tensors)]
         for value, of in zip(values, self._claim.tensors):
             if value.numel() != of.size:
                 raise Error(f"integrations: of {of.name} there are {value.numel()} values, and the claim has {of.size}; make the claim of the whole model")
