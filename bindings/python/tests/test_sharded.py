@@ -136,11 +136,6 @@ class Claimed(Spread):
 
 
 class Redundant(Spread):
-    def test_one_rank_is_true(self) -> None:
-        for options in ({}, {"parts": 2}, {"own": False, "bf16": "reduction"}):
-            self.holds(sharded, 1, **options)
-        self.run_ranks(prints, 1)
-
     def test_a_right_run_is_true(self) -> None:
         for world in (1, 2, 3):
             self.holds(zero, world)
