@@ -29,8 +29,11 @@ class OnTheDevice(unittest.TestCase):
                    "OneProcess.test_a_run_that_goes_on", "Ranks.test_each_rank_is_judged_by_its_own_number_of_micro_batches")
 
     def test_collectives(self) -> None:
-        self.again("test_watch.py", "OfRanks.test_data_parallel_runs_hold", "OfRanks.test_one_rank_holds",
-                   "OfRanks.test_a_gradient_that_is_never_reduced_is_found")
+        self.again("test_watch.py", "OfRanks.test_a_gradient_that_is_never_reduced_is_found")
+
+    @unittest.skipUnless(hasattr(torch.distributed.ProcessGroup, "register_pre_hook"), "this PyTorch shows no collective that C++ calls")
+    def test_collectives_of_wrappers(self) -> None:
+        self.again("test_watch.py", "OfRanks.test_data_parallel_runs_hold", "OfRanks.test_one_rank_holds")
 
     def test_sharded_parameters(self) -> None:
         self.again("test_sharded.py", "Sharded.test_one_rank_is_true")
