@@ -48,9 +48,6 @@ extern "C" {
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
     TRUESTEP_LATE(cublasCreate_v2, handle);
 }
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-    TRUESTEP_LATE(cublasDestroy_v2, handle);
-}
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
     TRUESTEP_LATE(cublasSetStream_v2, handle, stream);
 }
