@@ -75,16 +75,15 @@ struct Row {
 /// Bytes of full-length vectors that a rank has to move. SCAPE reads g twice (nothing may change
 /// before all have been checked), reads and writes e and w, and reads its shard for the selection.
 /// Dense schemes bring the gradients to their owners, who fold them, read and write their shards,
-/// and bring the parameters back. AdamS checks its gradient, and AdamW has a second moment. A
-/// single rank need not send anything.
+/// and bring the parameters back. They check their gradients, and AdamW has a second moment. A single
+/// rank need not send anything.
 double least_bytes(const Scheme& scheme, Index size, int ranks) {
     const auto d = static_cast<double>(size);
     const double share = 1.0 / ranks;
     if (scheme.name == "scape")
         return (24 + 4 * share) * d;
-    const bool adamw = scheme.name == "adamw";
     const double brought = ranks == 1 ? 4 : 12 + 8 * (1 - share);
-    return ((adamw ? 0 : 4) + brought + (adamw ? 24 : 16) * share) * d;
+    return (4 + brought + (scheme.name == "adamw" ? 24 : 16) * share) * d;
 }
 
 /// Processor time of this thread; it stops while another program has the core.

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from tools import track_page, track_statistics as statistics
+from tools import track_measure, track_page, track_statistics as statistics
 
 TRACK = pathlib.Path(__file__).with_name("track")
 
@@ -196,11 +196,10 @@ class Track(unittest.TestCase):
         self.assertEqual(self.track().returncode, 0)
 
     def peers(self, side, seconds, share=None, option="--benchmark_out"):
-        """A bench_peers whose three peers take these times."""
+        """A bench_peers whose peers take these times."""
         (self.folder / side).mkdir(exist_ok=True)
         path = self.folder / side / "bench_peers"
-        rows = [{"name": f"peers/{peer}/d:1048576/P:2", "time_unit": "s"} | ({"share_of_limit": share} if share else {})
-                for peer in ("dense", "scape:0.01", "scape:0.1")]
+        rows = [{"name": name, "time_unit": "s"} | ({"share_of_limit": share} if share else {}) for name in track_measure.PEER_ROWS]
         path.write_text(f"#!{sys.executable} -SE\nimport json, pathlib, sys\n"
                         f"count = pathlib.Path(__file__ + '.count')\n"
                         f"run = int(count.read_text()) if count.exists() else 0\ncount.write_text(str(run + 1))\n"

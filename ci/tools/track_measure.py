@@ -21,7 +21,7 @@ TRACKED = {
 }
 # Whole steps beside their limit.
 PEERS = "bench_peers"
-PEER_ROWS = {f"peers/{peer}/d:1048576/P:2": peer for peer in ("dense", "scape:0.01", "scape:0.1")}
+PEER_ROWS = {f"peers/{peer}/d:1048576/P:2": peer for peer in ("dense", "adamw", "scape:0.01", "scape:0.1")}
 PROGRAMS = [*TRACKED, PEERS]
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

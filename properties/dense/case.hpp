@@ -69,7 +69,7 @@ struct Case {
 /// A case with all that follows from it. Properties change scenarios in ways that no case describes.
 struct Scenario {
     Problem problem;
-    Problem after; ///< the restart
+    Problem after; ///< the restart, if there is one
     Floats start;
     Index steps = 1;
     Index restart = 0;
@@ -93,7 +93,7 @@ struct Scenario {
     [[nodiscard]] const Problem& at(Index step) const {
         return restart > 0 && step > restart ? after : problem;
     }
-    [[nodiscard]] int most_ranks() const { return std::max(problem.ranks, after.ranks); }
+    [[nodiscard]] int most_ranks() const { return std::max(problem.ranks, at(steps).ranks); }
 };
 
 [[nodiscard]] Problem problem_of(const Case& run, Index ranks);

@@ -12,14 +12,10 @@ namespace {
 
 // 8. Masters are those of a run without copies, and copies are the nearest numbers of bf16.
 void masters(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     Scenario without = trial.scenario;
     without.problem.copies = without.after.copies = Copies::none;
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(without, others))
-        return;
+    const std::vector<RankRecord> others = trial.completed(without);
     for (Index step = 1; step <= trial.scenario.steps; ++step) {
         const Whole whole = trial.whole(all, step);
         trial.same(trial.whole(others, step), whole, step, "those of a run without copies");
@@ -48,9 +44,7 @@ Case with_copies(Case run) {
 
 // 10. A step that is refused changes nothing on any rank, and does not count.
 void refused(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Index bad = trial.run_case.refused;
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         for (Index step = 1; step <= trial.scenario.steps; ++step)
@@ -68,9 +62,7 @@ void refused(Trial& trial) {
     without.rates = [bad, rates = trial.scenario.rates](Index step) {
         return rates(step < bad ? step : step + 1);
     };
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(without, others))
-        return;
+    const std::vector<RankRecord> others = trial.completed(without);
     const Index last = trial.scenario.steps;
     trial.same(trial.whole(others, last - 1), trial.whole(all, last), last,
                "those of a run without the refused step");
@@ -86,18 +78,14 @@ Case with_refusal(Case run) {
 
 // 7. A restart changes no bit of the state, whatever the number of ranks, and none of the run if it stays.
 void restart(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Index at = trial.scenario.restart;
     trial.same(trial.whole(all, at), trial.whole(all, at, true), at, "those before the restart");
     if (trial.scenario.after.ranks != trial.scenario.problem.ranks)
         return;
     Scenario going_on = trial.scenario;
     going_on.restart = 0;
-    std::vector<RankRecord> others;
-    if (trial.run_to_end(going_on, others))
-        trial.same(others, all, "those of a run without a restart");
+    trial.same(trial.completed(going_on), all, "those of a run without a restart");
 }
 
 Case restarted(Case run) {

@@ -22,9 +22,7 @@ Eigen::MatrixXd matrix_of(const Trial& trial, std::size_t tensor, const Floats& 
 
 // 9. Muon moves a matrix by p(s) u v^T for each of its momentum's singular values s and vectors u, v.
 void orthogonal(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Problem& problem = trial.scenario.problem;
     Floats before = trial.scenario.start;
     for (Index step = 1; step <= trial.scenario.steps; ++step) {
@@ -79,15 +77,13 @@ Floats turned(const Trial& trial, Floats values) {
 
 // 9. A run from turned matrices with turned gradients is the turned run.
 void turning(Trial& trial) {
-    std::vector<RankRecord> all;
-    std::vector<RankRecord> others;
     Scenario other = trial.scenario;
     other.start = turned(trial, other.start);
     other.gradient = [&](const Problem& problem, Index micro_batch, Index step) {
         return turned(trial, trial.scenario.gradient(problem, micro_batch, step));
     };
-    if (!trial.run_to_end(trial.scenario, all) || !trial.run_to_end(other, others))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
+    const std::vector<RankRecord> others = trial.completed(other);
     const Problem& problem = trial.scenario.problem;
     double moved = 0.0; // by all steps so far, at the rates that matrices have
     for (Index step = 1; step <= trial.scenario.steps; ++step) {

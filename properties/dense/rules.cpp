@@ -43,9 +43,7 @@ void near(Trial& trial, const Doubles& expected, const Floats& actual, Index ste
 
 // 11. SGD without momentum and decay is w - lr*M.
 void sgd(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     Floats before = trial.scenario.start;
     for (Index step = 1; step <= trial.scenario.steps; ++step) {
         const Mean mean = mean_of(trial.scenario, step);
@@ -73,9 +71,7 @@ Case plain_sgd_case(Case run) {
 
 // 12. Adam's first step is g/(|g| + epsilon), whatever the betas are, and decay is where the rule has it.
 void first_step(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Case& run = trial.run_case;
     const Mean mean = mean_of(trial.scenario, 1);
     const double rate = trial.scenario.rates(1).front();
@@ -127,18 +123,13 @@ Case adam_without_decay(Case run) {
 /// The scenario of one tensor alone, with its group.
 Scenario alone(const Scenario& scenario, std::size_t tensor) {
     Scenario one = scenario;
-    const problem::Layout layout = layout_of(scenario.problem);
     const std::size_t group = groups_of(scenario.problem)[tensor];
     one.problem.tensors = {scenario.problem.tensors[tensor]};
     one.problem.groups = {scenario.problem.groups[group]};
     one.problem.groups.front().roles = {scenario.problem.tensors[tensor].role};
-    one.after = one.problem;
-    const auto part = [begin = layout.begin(tensor), end = layout.end(tensor)](const Floats& whole) {
-        return Floats(whole.begin() + begin, whole.begin() + end);
-    };
-    one.start = part(scenario.start);
+    one.start = part_of(scenario.problem, tensor, scenario.start);
     one.gradient = [=](const Problem&, Index micro_batch, Index step) {
-        return part(scenario.gradient(scenario.problem, micro_batch, step));
+        return part_of(scenario.problem, tensor, scenario.gradient(scenario.problem, micro_batch, step));
     };
     one.rates = [=](Index step) { return std::vector<double>{scenario.rates(step)[group]}; };
     return one;
@@ -146,26 +137,18 @@ Scenario alone(const Scenario& scenario, std::size_t tensor) {
 
 // 4. A tensor is trained by its role's rule, whatever others there are and whatever its shape is.
 void dealing(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Problem& problem = trial.scenario.problem;
     for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
         Scenario one = alone(trial.scenario, tensor);
         if (!is_muon(problem, tensor))
             one.problem.tensors.front().shape = {problem.tensors[tensor].size()};
-        one.after = one.problem;
-        std::vector<RankRecord> others;
-        if (!trial.run_to_end(one, others))
-            return;
-        for (Index step = 1; step <= trial.scenario.steps; ++step) {
-            const Floats& whole = all[0].steps.at(step).parameters;
-            trial.same(
-                others[0].steps.at(step).parameters,
-                {whole.begin() + trial.layout().begin(tensor), whole.begin() + trial.layout().end(tensor)},
-                step, "the parameters of tensor " + problem.tensors[tensor].name,
-                "those of this tensor alone, by its role's rule");
-        }
+        const std::vector<RankRecord> others = trial.completed(one);
+        for (Index step = 1; step <= trial.scenario.steps; ++step)
+            trial.same(others[0].steps.at(step).parameters,
+                       part_of(problem, tensor, all[0].steps.at(step).parameters), step,
+                       "the parameters of tensor " + problem.tensors[tensor].name,
+                       "those of this tensor alone, by its role's rule");
     }
 }
 
@@ -187,9 +170,7 @@ void clip(Trial& trial) {
     Scenario scenario = trial.scenario;
     std::ranges::fill(scenario.start, 0.0F);
     scenario.rates = [](Index) { return std::vector<double>{1.0}; };
-    std::vector<RankRecord> clipped;
-    if (!trial.run_to_end(scenario, clipped))
-        return;
+    const std::vector<RankRecord> clipped = trial.completed(scenario);
     const Mean mean = mean_of(scenario, 1);
     const double norm = norm_of(mean.values);
     const double factor = std::min(1.0, scenario.problem.clip_norm / (norm + 1e-6));
@@ -204,14 +185,12 @@ void clip(Trial& trial) {
         [&](std::size_t i) { return off * (std::abs(expected[i]) + factor * mean.sizes[i]); },
         "the clipped mean's negative");
     Scenario wide = scenario;
-    wide.problem.clip_norm = wide.after.clip_norm = 1e30;
+    wide.problem.clip_norm = 1e30;
     Scenario none = scenario;
-    none.problem.clip_norm = none.after.clip_norm = 0.0;
-    std::vector<RankRecord> with;
-    std::vector<RankRecord> without;
-    if (trial.run_to_end(wide, with) && trial.run_to_end(none, without))
-        trial.same(without[0].steps.at(1).parameters, with[0].steps.at(1).parameters, 1,
-                   "the parameters clipped by a norm that is not reached", "those without clipping");
+    none.problem.clip_norm = 0.0;
+    const std::vector<RankRecord> with = trial.completed(wide);
+    trial.same(trial.completed(none)[0].steps.at(1).parameters, with[0].steps.at(1).parameters, 1,
+               "the parameters clipped by a norm that is not reached", "those without clipping");
 }
 
 Case clipped(Case run) {

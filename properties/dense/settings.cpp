@@ -12,33 +12,23 @@ namespace {
 
 // 5. Settings and rate of one group change no bit of another's tensors.
 void groups(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     Scenario changed = trial.scenario;
-    for (Problem* problem : {&changed.problem, &changed.after})
-        problem->groups.front().weight_decay = trial.run_case.decay == 0.0 ? 0.5 : 0.0;
+    changed.problem.groups.front().weight_decay = trial.run_case.decay == 0.0 ? 0.5 : 0.0;
     changed.rates = [rates = trial.scenario.rates](Index step) {
         std::vector<double> other = rates(step);
         other.front() *= 0.25;
         return other;
     };
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(changed, others))
-        return;
+    const std::vector<RankRecord> others = trial.completed(changed);
     const Problem& problem = trial.scenario.problem;
     for (Index step = 1; step <= trial.scenario.steps; ++step)
-        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor) {
-            const auto part = [&](const Floats& whole) {
-                return Floats(whole.begin() + trial.layout().begin(tensor),
-                              whole.begin() + trial.layout().end(tensor));
-            };
+        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
             if (groups_of(problem)[tensor] > 0)
-                trial.same(part(others[0].steps.at(step).parameters),
-                           part(all[0].steps.at(step).parameters), step,
+                trial.same(part_of(problem, tensor, others[0].steps.at(step).parameters),
+                           part_of(problem, tensor, all[0].steps.at(step).parameters), step,
                            "the parameters of tensor " + problem.tensors[tensor].name,
                            "those with another rate and decay of group 0");
-        }
 }
 
 Case several_groups(Case run) {
@@ -54,8 +44,7 @@ Case several_groups(Case run) {
 // 4. The order of the groups changes no bit.
 void order_of_groups(Trial& trial) {
     Scenario other = trial.scenario;
-    for (Problem* problem : {&other.problem, &other.after})
-        std::ranges::reverse(problem->groups);
+    std::ranges::reverse(other.problem.groups);
     other.rates = [rates = trial.scenario.rates](Index step) {
         std::vector<double> all = rates(step);
         std::ranges::reverse(all);
@@ -104,11 +93,8 @@ void matters(Trial& trial) {
     const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
     Scenario other = trial.scenario;
     apply(other.problem);
-    other.after = other.problem;
-    std::vector<RankRecord> all;
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(trial.scenario, all) || !trial.run_to_end(other, others))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
+    const std::vector<RankRecord> others = trial.completed(other);
     const Index last = trial.scenario.steps;
     const Whole here = trial.whole(all, last);
     const Whole there = trial.whole(others, last);
@@ -143,10 +129,8 @@ void tried_again(Trial& trial) {
     scenario.odd_step = 1 + seed % scenario.steps;
     scenario.lacks = seed % 3 == 0;
     trial.kind(scenario.lacks, "a micro-batch is missing");
-    std::vector<RankRecord> all;
-    std::vector<RankRecord> others;
-    if (!trial.run_to_end(scenario, all) || !trial.run_to_end(trial.scenario, others))
-        return;
+    const std::vector<RankRecord> all = trial.completed(scenario);
+    const std::vector<RankRecord> others = trial.completed(trial.scenario);
     const std::string name = "rank " + std::to_string(scenario.odd_rank);
     for (int rank = 0; rank < scenario.problem.ranks; ++rank) {
         const std::string& why = all[static_cast<std::size_t>(rank)].tried;

@@ -21,9 +21,7 @@ Case on_several(Case run) {
 
 // 1. All ranks see the same parameters.
 void replicas(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     for (Index step = 1; step <= trial.scenario.steps; ++step)
         for (int rank = 1; rank < trial.scenario.at(step).ranks; ++rank)
             trial.same(all[0].steps.at(step).parameters,
@@ -33,9 +31,7 @@ void replicas(Trial& trial) {
 
 // 1. Each coordinate has one owner, a matrix of Muon one for all, and that changes no bit.
 void shards(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     const Problem& problem = trial.scenario.problem;
     const Whole whole = trial.whole(all, trial.scenario.steps);
     for (std::size_t i = 0; i < whole.owners.size(); ++i)
@@ -53,9 +49,7 @@ void shards(Trial& trial) {
                         problem.tensors[tensor].name + ", which Muon takes as a whole");
     Scenario everywhere = trial.scenario;
     everywhere.sharded = false;
-    std::vector<RankRecord> others;
-    if (trial.run_to_end(everywhere, others))
-        trial.same(others, all, "those of ranks that own everything");
+    trial.same(trial.completed(everywhere), all, "those of ranks that own everything");
 }
 
 Case sharded(Case run) {
@@ -68,19 +62,14 @@ Case sharded(Case run) {
 void world(Trial& trial) {
     const Problem& problem = trial.scenario.problem;
     const Index all = micro_batches_of(problem);
-    std::vector<RankRecord> here;
-    if (!trial.run_to_end(trial.scenario, here))
-        return;
+    const std::vector<RankRecord> here = trial.completed(trial.scenario);
     for (int ranks = 1; ranks <= 8 && ranks <= all; ranks *= 2) {
         Scenario other = trial.scenario;
         other.problem.ranks = ranks;
         other.problem.micro_batches.assign(static_cast<std::size_t>(ranks), static_cast<int>(all / ranks));
         if (ranks == problem.ranks || !trial.takes(ranks))
             continue;
-        other.after = other.problem;
-        std::vector<RankRecord> there;
-        if (trial.run_to_end(other, there))
-            trial.same(there, here, "those of " + std::to_string(ranks) + " ranks");
+        trial.same(trial.completed(other), here, "those of " + std::to_string(ranks) + " ranks");
     }
 }
 
@@ -99,7 +88,6 @@ void micro_batches(Trial& trial) {
     Scenario one = trial.scenario;
     const int count = one.problem.micro_batches.front();
     std::ranges::fill(one.problem.micro_batches, 1);
-    one.after = one.problem;
     one.gradient = [count, scenario = trial.scenario](const Problem&, Index rank, Index step) {
         Floats mean = scenario.gradient(scenario.problem, rank * count, step);
         for (Index i = 1; i < count; ++i) {
@@ -124,9 +112,7 @@ Case several_exact(Case run) {
 
 // 13. A rank sends each owner its part once a step, and its own parameters once.
 void traffic(Trial& trial) {
-    std::vector<RankRecord> all;
-    if (!trial.run_to_end(trial.scenario, all))
-        return;
+    const std::vector<RankRecord> all = trial.completed(trial.scenario);
     for (Index step = 1; step <= trial.scenario.steps; ++step) {
         const Problem& problem = trial.scenario.at(step);
         const std::uint64_t width = problem.copies == Copies::bf16 ? 2 : 4;

@@ -28,6 +28,9 @@ class Difference final : public gate::Finding {
     Index elements_;
 };
 
+/// A run has ended before its last step, so there is nothing more to judge.
+struct Ended {};
+
 std::string after(Index step) {
     return step == 0 ? "at the start" : "after step " + std::to_string(step);
 }
@@ -75,6 +78,11 @@ bool is_muon(const Problem& problem, std::size_t tensor) {
     return problem.groups[groups_of(problem)[tensor]].rule == Rule::muon;
 }
 
+Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole) {
+    const problem::Layout layout = layout_of(problem);
+    return {whole.begin() + layout.begin(tensor), whole.begin() + layout.end(tensor)};
+}
+
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         const std::map<std::string, int>& at_least,
                         const std::function<Case(Case)>& change) {
@@ -82,7 +90,10 @@ gate::Property property(int number, const std::string& name, const std::string& 
         number, name, says,
         [judge](const gate::Implementation& implementation, const Case& run) {
             Trial trial(implementation, run);
-            judge(trial);
+            try {
+                judge(trial);
+            } catch (const Ended&) { // judged says why
+            }
             return trial.judged;
         },
         at_least, change);
@@ -117,8 +128,8 @@ Trial::Trial(const gate::Implementation& implementation, Case judged_case)
     classify(*this);
 }
 
-bool Trial::run_to_end(const Scenario& of, std::vector<RankRecord>& all) {
-    all = run(of);
+std::vector<RankRecord> Trial::completed(const Scenario& of) {
+    std::vector<RankRecord> all = run(of);
     for (Index step = 1; step <= of.steps; ++step)
         for (int rank = 0; rank < of.at(step).ranks; ++rank) {
             const RankRecord& record = all[static_cast<std::size_t>(rank)];
@@ -131,9 +142,9 @@ bool Trial::run_to_end(const Scenario& of, std::vector<RankRecord>& all) {
                 expect(false, step,
                        "rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + ": " +
                            (record.ended.empty() ? "no reason is known" : record.ended));
-            return false;
+            throw Ended();
         }
-    return true;
+    return all;
 }
 
 void Trial::expect(bool holds, Index step, const std::string& otherwise, const std::string& details) {
@@ -168,15 +179,6 @@ bool Trial::same(const Whole& expected, const Whole& actual, Index step, const s
     return same(expected.w, actual.w, step, "the masters", whose) &&
            same(expected.m, actual.m, step, "the first moments", whose) &&
            same(expected.v, actual.v, step, "the second moments", whose);
-}
-
-bool Trial::same_as(const Scenario& other, const std::string& whose) {
-    std::vector<RankRecord> all;
-    std::vector<RankRecord> others;
-    if (!run_to_end(scenario, all) || !run_to_end(other, others))
-        return false;
-    same(others, all, whose);
-    return true;
 }
 
 void Trial::same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,

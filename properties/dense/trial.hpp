@@ -34,8 +34,8 @@ class Trial {
     Trial(const gate::Implementation& implementation, Case judged_case);
 
     [[nodiscard]] std::vector<RankRecord> run(const Scenario& of) const { return candidate_.run(of); }
-    /// Runs the case's own scenario to its end; false, with a finding, if a rank did not get there.
-    bool run_to_end(const Scenario& of, std::vector<RankRecord>& all);
+    /// Runs a scenario to its end. Ends the trial, with a finding, if a rank did not get there.
+    [[nodiscard]] std::vector<RankRecord> completed(const Scenario& of);
 
     void expect(bool holds, Index step, const std::string& otherwise, const std::string& details = "");
     /// Compares bits. `what` is as "the parameters of rank 1"; only the first difference is reported.
@@ -46,7 +46,10 @@ class Trial {
     void same(const std::vector<RankRecord>& expected, const std::vector<RankRecord>& actual,
               const std::string& whose);
     /// Runs the case's scenario and this one, and compares them so.
-    bool same_as(const Scenario& other, const std::string& whose);
+    void same_as(const Scenario& other, const std::string& whose) {
+        const std::vector<RankRecord> own = completed(scenario);
+        same(completed(other), own, whose);
+    }
     /// Reports a comparison that was made elsewhere.
     bool same(const verify::Comparison& compared, Index step, const std::string& what,
               const std::string& whose);
@@ -89,6 +92,8 @@ using Judge = void (*)(Trial& trial);
 [[nodiscard]] Case with_several_ranks(Case run);
 
 [[nodiscard]] bool is_muon(const Problem& problem, std::size_t tensor);
+/// What a flat vector has of one tensor.
+[[nodiscard]] Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole);
 
 // The families, in the order in which they are tried.
 [[nodiscard]] std::vector<gate::Property> sharding_properties();

@@ -204,8 +204,8 @@ TEST(ToolModel, FitGivesWhatTheDocumentSays) {
     arguments.insert(arguments.end(), checked.begin(), checked.end());
     const ToolResult result = run_tool(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
-    EXPECT_TRUE(contains(result.output, "within 15 %: 31 of 36; median 7.9 %")) << result.output;
-    EXPECT_TRUE(contains(result.output, "within 15 %: 15 of 18; median 8.1 %")) << result.output;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 29 of 32; median 8.2 %")) << result.output;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 12 of 16; median 8.3 %")) << result.output;
 }
 
 TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
@@ -219,14 +219,14 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
         arguments.push_back(entry.path().string());
     const ToolResult result = run_tool(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
-    EXPECT_TRUE(contains(result.output, "within 15 %: 10 of 14; median 5.7 %, worst 29.0 %"))
+    EXPECT_TRUE(contains(result.output, "within 15 %: 10 of 14; median 6.4 %, worst 28.2 %"))
         << result.output;
     EXPECT_EQ(model_row(result.output, "gasloc:100").at(3), "0.956407");
 }
 
 TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
-    // A machine without costs would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
-    // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 40 ms.
+    // A machine without costs would need 8 d f bytes at the payload's share of 1 Gbit/s, and four
+    // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 80 ms.
     verify::scape::support::store(file("delayed"),
                                   R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
         "rate_bits_per_second": 1e9, "delay_seconds": 0.02,
@@ -241,8 +241,8 @@ TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
     const auto row = model_row(checked, "adamw");
     EXPECT_EQ(row.at(3), "0.956407");
     EXPECT_EQ(row.at(4), "20");
-    EXPECT_GT(std::stod(row.at(6)), 40 + 50.2);
-    EXPECT_LT(std::stod(row.at(6)), 40 + 50.2 + 20); // what the machine takes besides
+    EXPECT_GT(std::stod(row.at(6)), 80 + 50.2);
+    EXPECT_LT(std::stod(row.at(6)), 80 + 50.2 + 20); // what the machine takes besides
     verify::scape::support::store(file("threads"),
                                   R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");

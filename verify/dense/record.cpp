@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
-#include <map>
 #include <span>
-#include <type_traits>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/reference/dense/reference.hpp>
+#include <truestep/trace/config.hpp>
 #include <truestep/verify/synthetic_run.hpp>
 
 namespace truestep::verify::dense {
@@ -85,46 +85,27 @@ std::vector<Tensor> tensors_of(const std::string& text) {
     return all;
 }
 
-template <class Value, class... Parse>
-void set(Value& value, const std::string& text, const std::string& what, const Parse&... parse) {
-    if constexpr (sizeof...(parse) > 0) {
-        ((value = parse(text)), ...);
-    } else if constexpr (std::same_as<Value, bool>) {
-        if (text != "true" && text != "false")
-            throw Error(what + " is '" + text + "'; it must be true or false");
-        value = text == "true";
-    } else {
-        const auto number = parse_number<Value>(text);
-        if (!number)
-            throw Error(what + " is '" + text + "'; it must be a number");
-        value = *number;
-    }
-}
-
 Group parse_group(const std::string& text) {
     const auto fields = verify::split(text, ':');
     if (fields.size() < 2)
         throw Error("--group has '" + text +
                     "'; write rule:roles:key=value, as in muon:matrix:momentum=0.9");
     Group group = group_of(parse<Rule>(fields[0]), verify::split(fields[1], '+'));
-    std::map<std::string, std::string> given;
-    for (std::size_t i = 2; i < fields.size(); ++i) {
-        const std::size_t equals = fields[i].find('=');
+    auto given = nlohmann::json::object();
+    for (const std::string& field : std::span(fields).subspan(2)) {
+        const std::size_t equals = field.find('=');
         if (equals == std::string::npos)
-            throw Error("--group has '" + fields[i] + "'; write a setting as key=value");
-        given[fields[i].substr(0, equals)] = fields[i].substr(equals + 1);
+            throw Error("--group has '" + field + "'; write a setting as key=value");
+        const std::string word = field.substr(equals + 1);
+        const auto value = nlohmann::json::parse(word, nullptr, false);
+        given[field.substr(0, equals)] = value.is_discarded() ? nlohmann::json(word) : value;
     }
-    std::string known;
-    visit_settings(group, [&](const std::string& key, auto& value, auto... parse) {
-        known += (known.empty() ? "" : ", ") + key;
-        if (const auto found = given.find(key); found != given.end()) {
-            set(value, found->second, "--group: " + key, parse...);
-            given.erase(found);
-        }
+    trace::ObjectReader reader(given, "--group " + fields[0]);
+    visit_settings(group, [&](const std::string& key, auto& value, const auto&... parse) {
+        if (given.contains(key))
+            reader.read(key, value, parse...);
     });
-    if (!given.empty())
-        throw Error("--group: " + std::string(name(group.rule)) + " has no setting '" +
-                    given.begin()->first + "'; it has " + known);
+    reader.finish();
     return group;
 }
 

@@ -197,10 +197,10 @@ TEST(Fit, FindsTheMachineThatMadeTheFigures) {
 }
 
 TEST(Fit, TakesADelayOffEachExchange) {
-    // Worked out by hand: adamw's two exchanges of 20 ms and of 1 ms of the machine's own.
+    // Worked out by hand: adamw's four exchanges of 20 ms and of 1 ms of the machine's own.
     const Machine truth{0, 1e-3, 0, 1.5e-9, 6e9, 4e-9};
     const Measured adamw{"adamw", {1e6, 4, 0.01}, 125e6, 0, 20e-3};
-    EXPECT_NEAR(predicted(adamw, truth), 42e-3 + (6e6 + 51) / 125e6 + (6e6 + 51) * 1.5e-9 + 12.5e6 / 6e9,
+    EXPECT_NEAR(predicted(adamw, truth), 84e-3 + (6e6 + 51) / 125e6 + (6e6 + 51) * 1.5e-9 + 18.5e6 / 6e9,
                 1e-12);
     std::vector<Measured> rows;
     for (const double delay : {0.0, 1e-4, 20e-3})
