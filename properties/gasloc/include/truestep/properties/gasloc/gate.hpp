@@ -36,6 +36,9 @@ class RankUnderTest {
     /// The state after a round: theta, what the next momentum is measured from, the inner moments, and the
     /// counts.
     [[nodiscard]] virtual State state() const = 0;
+    /// Takes a state, also within a round, which then begins anew. All workers call it. False if it cannot:
+    /// the property `restore` then sees nothing.
+    virtual bool restore(State /*state*/) { return false; }
     /// Writes its part of a checkpoint. Called on all workers, each when it gets there.
     virtual void save(const std::filesystem::path& folder, int rank, int workers) const = 0;
 };
