@@ -136,15 +136,6 @@ void give(RankUnderTest& candidate, const Action& action, const problem::Layout&
     candidate.step(action.miscut ? last : come, action.learning_rate);
 }
 
-/// A part or a bucket of a step that is then given up.
-void begin_step(RankUnderTest& candidate, const Action& action, int rank) {
-    const auto parts = parts_of(action, static_cast<std::size_t>(rank));
-    if (parts.size() > 1)
-        candidate.accumulate(parts.front());
-    else if (!action.buckets.empty())
-        candidate.bucket(action.buckets.front(), parts.front());
-}
-
 Outcome take_step(RankUnderTest& candidate, const Action& action, const problem::Layout& layout, int rank) {
     Outcome outcome;
     try {
@@ -341,11 +332,11 @@ class RankedImplementation final : public Implementation {
                 communicator.disturb(action.disturbance);
                 break;
             case Action::Kind::undo:
-                // Over a live object, with the mask of the undone step in flight and the next step begun.
+                // Over a live object, with the mask of the undone step and a part of the next one in flight.
                 candidate->save(undo_folder(i));
                 outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
-                if (outcome.kind == Outcome::Kind::taken)
-                    begin_step(*candidate, action, ranks.rank());
+                if (outcome.kind == Outcome::Kind::taken && !action.parts.empty())
+                    candidate->accumulate(action.parts.front()[static_cast<std::size_t>(ranks.rank())]);
                 candidate->restore(undo_folder(i));
                 break;
             case Action::Kind::damage:
