@@ -126,12 +126,11 @@ void PlainWorker::agree() {
                             " than rank 0");
 }
 
-bool PlainWorker::restore(State state) {
+void PlainWorker::restore(State state) {
     state_ = std::move(state);
     now_ = state_;
     steps_ = 0;
     skipped_ = skipped_ && known_bug_ == restored_steps_kept;
-    return true;
 }
 
 bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
