@@ -15,7 +15,7 @@ Case nothing_lost(Case run) {
 }
 
 Case of_unequal_batches(Case run) {
-    run.uneven = run.seed % 3 == 0 ? 1 : 0;
+    run.uneven = run.seed % 3 == 1 ? 1 : 0; // not of seed 0, to which cases shrink
     return run;
 }
 
