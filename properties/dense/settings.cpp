@@ -79,7 +79,7 @@ void change(const std::string& key, Value& value) {
     else if constexpr (std::is_enum_v<Value>)
         value = static_cast<Value>((static_cast<std::size_t>(value) + 1) % (words(value).size() - 1));
     else if constexpr (std::integral<Value>)
-        ++value;
+        value = value > 1 ? 1 : 2; // one more may change nothing: an iteration has converged
     else
         value = key == "epsilon" ? value + 1000.0 : value == 0.0 ? 0.5 : value / 2.0;
 }
