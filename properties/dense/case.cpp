@@ -151,6 +151,7 @@ std::vector<gate::Setting<Case>> settings() {
         number("refused", &Case::refused, 0, most).draws(one_of<Index>({0, 0, 0, 1, 2}), &Case::refused),
         number("restart", &Case::restart, 0, most).draws(one_of<Index>({0, 0, 1, 2}), &Case::restart),
         number("to", &Case::to, 0, 64).draws(one_of<Index>({0, 1, 2, 3, 4}), &Case::to),
+        number("resharded", &Case::resharded, 0, 1).draws(one_of<Index>({0, 0, 1}), &Case::resharded),
         number("late", &Case::late, 0, 100).draws(one_of<Index>({0, 0, 0, 1, 2, 3}), &Case::late),
         number("threads", &Case::threads, 1, 16).draws(one_of<Index>({1, 1, 3}), &Case::threads)};
 }
@@ -193,7 +194,7 @@ const gate::CaseSpec<Case>& spec() {
                 check(problem_of(run, run.workers));
             },
         .features = {{"restart",
-                      [](Case& run) { run.restart = run.to = 0; },
+                      [](Case& run) { run.restart = run.to = run.resharded = 0; },
                       {"restart", "other number of ranks"}},
                      {"copies", [](Case& run) { run.copies = Copies::none; }, {"copies"}},
                      {"muon", other_rule<Rule::muon, Rule::adamw>, {"muon"}},
@@ -293,6 +294,7 @@ Scenario scenario_of(const Case& run) {
     scenario.steps = run.steps;
     scenario.restart = run.restart;
     scenario.sharded = run.sharded == 1;
+    scenario.sharded_after = scenario.sharded != (run.resharded == 1);
     scenario.threads = static_cast<int>(run.threads);
     scenario.late = run.late;
     scenario.gradient = [run, seed, size](const Problem& problem, Index micro_batch, Index step) {

@@ -56,11 +56,12 @@ struct Case {
     Iteration iteration = Iteration::fp32;
     Scale scale = Scale::original;
     Index sharded = 1;
-    Index refused = 0; ///< the step in which a gradient is not finite; 0: none
-    Index restart = 0; ///< after this step; 0: none
-    Index to = 0;      ///< ranks after the restart; 0: as many
-    Index late = 0;    ///< disturbs messages; 0: not
-    Index threads = 1; ///< of a rank
+    Index refused = 0;   ///< the step in which a gradient is not finite; 0: none
+    Index restart = 0;   ///< after this step; 0: none
+    Index to = 0;        ///< ranks after the restart; 0: as many
+    Index resharded = 0; ///< 1: `sharded` is the other after it
+    Index late = 0;      ///< disturbs messages; 0: not
+    Index threads = 1;   ///< of a rank
 };
 
 /// The settings of a case, which begins "rule=adamw,tensors=m1x1,workers=1,...".
@@ -74,6 +75,7 @@ struct Scenario {
     Index steps = 1;
     Index restart = 0;
     bool sharded = true;
+    bool sharded_after = true; ///< the restart
     int threads = 1;
     Index late = 0;
     /// The gradient of the micro-batch with that index among all of a step.
@@ -85,6 +87,7 @@ struct Scenario {
     Index odd_step = 0;     ///< this one, which then is tried again
     bool lacks = false;     ///< a micro-batch
     int strange_rank = -1;  ///< whose file in the checkpoint is of another run
+    int stale_rank = -1;    ///< that begins again from the checkpoint of the step before
     int failing_rank = -1;  ///< whose link is cut; -1: none
     Index failing_step = 0; ///< in this step
     Index exchanges = 0;    ///< that it still begins there

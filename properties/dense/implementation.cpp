@@ -112,21 +112,35 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
     const fs::path folder =
         restarts ? fs::path(gate::scratch_folder(*group_)) / ("dense-" + std::to_string(++runs_))
                  : fs::path();
-    const auto part = [&](int ranks, Index first, Index last, int only_saver = -1) {
+    // From and to where a rank restores and saves, and whether it is recorded.
+    using Places = std::function<fs::path(int rank)>;
+    const auto part = [&](int ranks, Index first, Index last, const Places& from, const Places& to,
+                          bool is_recorded = true) {
         group_->run(ranks, [&](distributed::Communicator& communicator) {
-            RankRecord of_other_run;
-            play(scenario, first, last, folder, only_saver, communicator,
-                 only_saver < 0 ? records[static_cast<std::size_t>(communicator.rank())] : of_other_run);
+            const int rank = communicator.rank();
+            RankRecord unrecorded;
+            play(scenario, first, last, from(rank), to(rank), communicator,
+                 is_recorded ? records[static_cast<std::size_t>(rank)] : unrecorded);
         });
     };
-    part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps);
+    const auto nowhere = [](int) { return fs::path(); };
+    const fs::path earlier = folder / "earlier";
+    part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps, nowhere,
+         [&](int) { return folder; });
     if (restarts && scenario.strange_rank >= 0)
-        part(scenario.problem.ranks, 1, scenario.restart, scenario.strange_rank);
+        part(
+            scenario.problem.ranks, 1, scenario.restart, nowhere,
+            [&](int rank) { return rank == scenario.strange_rank ? folder : fs::path(); }, false);
+    if (restarts && scenario.stale_rank >= 0)
+        part(
+            scenario.problem.ranks, 1, scenario.restart - 1, nowhere, [&](int) { return earlier; }, false);
     bool ended = false;
     for (const RankRecord& record : records)
         ended = ended || !record.ended.empty();
     if (restarts && !group_->any(ended))
-        part(scenario.after.ranks, scenario.restart + 1, scenario.steps);
+        part(
+            scenario.after.ranks, scenario.restart + 1, scenario.steps,
+            [&](int rank) { return rank == scenario.stale_rank ? earlier : folder; }, nowhere);
     std::vector<RankRecord> all = gate::exchange_records(*group_, records);
     if (restarts && group_->speaks()) {
         std::error_code ignored;
@@ -135,8 +149,9 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
     return all;
 }
 
-void GroupImplementation::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
-                               int only_saver, distributed::Communicator& ranks, RankRecord& record) const {
+void GroupImplementation::play(const Scenario& scenario, Index first, Index last, const fs::path& from,
+                               const fs::path& to, distributed::Communicator& ranks,
+                               RankRecord& record) const {
     const int rank = ranks.rank();
     distributed::CountingCommunicator counted(ranks, disturbance(scenario.late));
     const Problem& problem = scenario.at(first);
@@ -149,8 +164,8 @@ void GroupImplementation::play(const Scenario& scenario, Index first, Index last
         return step;
     };
     try {
-        subject = begin_({scenario.problem_of(rank, problem), scenario.start,
-                          first == 1 ? fs::path() : folder, scenario.sharded, scenario.threads},
+        subject = begin_({scenario.problem_of(rank, problem), scenario.start, from,
+                          from.empty() ? scenario.sharded : scenario.sharded_after, scenario.threads},
                          counted);
         (first == 1 ? record.steps : record.restarted)[first - 1] = seen(false);
         for (Index step = first; step <= last; ++step) {
@@ -177,8 +192,8 @@ void GroupImplementation::play(const Scenario& scenario, Index first, Index last
             const bool taken = subject->step(scenario.rates(step));
             record.steps[step] = seen(!taken);
         }
-        if (last < scenario.steps && (only_saver < 0 || only_saver == rank))
-            subject->save(folder);
+        if (!to.empty())
+            subject->save(to);
     } catch (const Error& error) {
         record.ended = error.what(); // it leaves: ranks that still wait for it are aborted
     } catch (const Halted& halted) {

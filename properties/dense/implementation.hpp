@@ -120,8 +120,8 @@ class GroupImplementation final : public Implementation {
     std::vector<RankRecord> run(const Scenario& scenario) const override;
 
   private:
-    void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,
-              int only_saver, distributed::Communicator& ranks, RankRecord& record) const;
+    void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& from,
+              const std::filesystem::path& to, distributed::Communicator& ranks, RankRecord& record) const;
 
     std::string name_;
     Begin begin_;

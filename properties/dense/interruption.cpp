@@ -122,6 +122,23 @@ void strange_file(Trial& trial) {
                          " is of another run");
 }
 
+// 14. Ranks that begin again from different steps are told so.
+void stale_rank(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    scenario.stale_rank = static_cast<int>(1 + trial.run_case.seed % (scenario.after.ranks - 1));
+    const std::vector<RankRecord> all = trial.run(scenario);
+    const std::string name = "rank " + std::to_string(scenario.stale_rank);
+    for (const RankRecord& record : all)
+        trial.expect(record.restarted.empty() && record.ended.find(name) != std::string::npos &&
+                         record.ended.find("step") != std::string::npos &&
+                         record.ended.find('\n') == std::string::npos,
+                     scenario.restart,
+                     "rank " + std::to_string(&record - all.data()) +
+                         (record.restarted.empty() ? " does not say so in one line: " + record.ended
+                                                   : " begins again") +
+                         ", although " + name + " has the checkpoint of the step before");
+}
+
 Case restarted_sharded(Case run) {
     run = restarted(run);
     run.workers = std::max<Index>(2, run.workers);
@@ -187,6 +204,8 @@ std::vector<gate::Property> interruption_properties() {
                  {{"other number of ranks", 90}}, restarted_with_others),
         property(7, "restart.strange", "A checkpoint with a file of another run is refused on all ranks.",
                  strange_file, {{"restart", 95}, {"several ranks", 95}}, restarted_sharded),
+        property(14, "restart.stale", "Ranks that begin again from different steps refuse to.", stale_rank,
+                 {{"restart", 95}, {"several ranks", 95}}, restarted_sharded),
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
                             fault, {{"a link was cut", 40}}, with_several_ranks)),
         property(15, "halt", "A state that is not finite ends all ranks at once.", halt,

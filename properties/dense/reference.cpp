@@ -220,6 +220,23 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
     }
+    // A matrix of Muon, as nearly square as that size can be.
+    for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
+        Index rows = static_cast<Index>(std::sqrt(static_cast<double>(size)));
+        while (size % rows != 0)
+            --rows;
+        if (size < 500)
+            continue;
+        Case run;
+        const std::size_t turn = all.size();
+        run.rule = Rule::muon;
+        run.tensors = {
+            {"a", {turn % 2 == 0 ? rows : size / rows, turn % 2 == 0 ? size / rows : rows}, "matrix"}};
+        run.data = DataClass::normal;
+        run.threads = gate::in_turn<Index>(turn, {2, 1, 3});
+        run.seed = static_cast<Index>(turn + 1);
+        all.push_back(spec().text(run));
+    }
     return all;
 }
 

@@ -68,7 +68,7 @@ void change(const std::string& key, Value& value) {
     else if constexpr (std::is_enum_v<Value>)
         value = static_cast<Value>((static_cast<std::size_t>(value) + 1) % (words(value).size() - 1));
     else if constexpr (std::integral<Value>)
-        ++value;
+        value = value > 1 ? 1 : 2; // one more may change nothing: an iteration has converged
     else
         value = key == "epsilon" ? value + 1000.0 : value == 0.0 ? 0.5 : value / 2.0;
 }
@@ -160,38 +160,56 @@ void all_refuse(Trial& trial, const std::vector<RankRecord>& all, const std::str
     }
 }
 
+/// What changes one setting each: of the run, of a tensor, and of the last group.
+std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(const Problem& problem) {
+    std::vector<std::pair<std::string, std::function<void(Problem&)>>> all{
+        {"order", [](Problem& other) { change("order", other.order); }},
+        {"accumulation", [](Problem& other) { change("accumulation", other.accumulation); }},
+        {"clip_norm", [](Problem& other) { other.clip_norm += 1.0; }},
+        {"copies", [](Problem& other) { change("copies", other.copies); }},
+        {"tensor", [](Problem& other) { other.tensors.back().name += 'x'; }},
+        {"tensor", [](Problem& other) { other.tensors.back().shape.push_back(1); }},
+        {"micro_batches", [](Problem& other) { ++other.micro_batches.back(); }},
+        {"rule", [](Problem& other) {
+             Group& group = other.groups.back();
+             group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);
+         }}};
+    Group last = problem.groups.back();
+    visit_settings(last, [&](const std::string& key, const auto&, const auto&...) {
+        all.emplace_back(key, [key](Problem& other) {
+            visit_settings(other.groups.back(), [&](const std::string& one, auto& value, const auto&...) {
+                if (one == key)
+                    change(key, value);
+            });
+        });
+    });
+    // A rank whose own settings cannot be says that, and not that they differ.
+    std::erase_if(all, [&](const auto& one) {
+        Problem other = problem;
+        one.second(other);
+        try {
+            check(other);
+        } catch (const Error&) {
+            return true;
+        }
+        return false;
+    });
+    return all;
+}
+
 // 14, 15. A rank that differs in a setting is named, on all ranks.
 void differing_settings(Trial& trial) {
     const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
+    const auto changes = changes_of(trial.scenario.problem);
+    const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
     Scenario scenario = trial.scenario;
-    scenario.problem_of = [other, choice = trial.run_case.seed % 6](int rank, Problem problem) {
-        if (rank != other)
-            return problem;
-        Group& group = problem.groups.back();
-        switch (choice) {
-        case 0:
-            problem.clip_norm += 1.0;
-            break;
-        case 1:
-            problem.copies = problem.copies == Copies::none ? Copies::bf16 : Copies::none;
-            break;
-        case 2:
-            group.weight_decay += 0.5;
-            break;
-        case 3:
-            problem.accumulation =
-                problem.accumulation == Accumulation::mean ? Accumulation::sum : Accumulation::mean;
-            break;
-        case 4:
-            problem.tensors.back().name += 'x';
-            break;
-        default:
-            group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);
-        }
+    scenario.problem_of = [other, apply](int rank, Problem problem) {
+        if (rank == other)
+            apply(problem);
         return problem;
     };
     all_refuse(trial, trial.run(scenario), "rank " + std::to_string(other),
-               "although rank " + std::to_string(other) + " differs in a setting");
+               "although rank " + std::to_string(other) + " differs in " + key);
 }
 
 // 15. Impossible settings are refused on all ranks.

@@ -62,6 +62,7 @@ void classify(Trial& trial) {
     trial.kind(run.sharded == 1 && run.workers > 1, "sharded");
     trial.kind(run.restart > 0, "restart");
     trial.kind(run.restart > 0 && run.to > 0 && run.to != run.workers, "other number of ranks");
+    trial.kind(run.restart > 0 && run.resharded > 0, "sharded otherwise");
     trial.kind(run.refused > 0, "refused");
     trial.kind(run.late > 0, "late");
     trial.kind(run.threads > 1, "threads");

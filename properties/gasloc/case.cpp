@@ -101,6 +101,7 @@ std::vector<gate::Setting<Case>> settings() {
             .named("inner-steps"),
         number("uneven", &Case::uneven, 0, 1).draws(from_to<Index>(0, 1), &Case::uneven),
         number("skip", &Case::skip, 0, most_rounds).draws(rarely(4), &Case::skip),
+        number("overflow", &Case::overflow, 0, most_rounds),
         number("restart", &Case::restart, 0, most_rounds).draws(rarely(4), &Case::restart),
         number("to", &Case::to, 0, problem::most_workers).draws(from_to<Index>(0, 5), &Case::to),
         number("late", &Case::late, 0, 1'000'000).draws(rarely(9), &Case::late),

@@ -98,7 +98,7 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
 }
 
 const gpu::DeviceMistakes& known_bugs_on_devices() {
-    static const gpu::DeviceMistakes all{last_number + 1, gpu::gasloc::device_known_bugs::descriptions()};
+    static const gpu::DeviceMistakes all{first_on_devices, gpu::gasloc::device_known_bugs::descriptions()};
     return all;
 }
 

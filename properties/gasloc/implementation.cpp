@@ -1,6 +1,7 @@
 // Runs a scenario of GASLoC on a group's workers with disturbed messages, and records each round.
 #include "implementation.hpp"
 
+#include <limits>
 #include <utility>
 
 #include <truestep/gate/record.hpp>
@@ -34,6 +35,19 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
     for (const std::uint64_t bytes : counted.bytes())
         sum += bytes;
     return sum;
+}
+
+/// Begins a round on other gradients, on some workers on a bad one, and restores the state before it.
+void give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index round) {
+    const State before = subject.state();
+    std::vector<float> gradient(static_cast<std::size_t>(scenario.size), 0.5F);
+    const double rate = scenario.learning_rate(round, 1);
+    static_cast<void>(subject.step(gradient, rate));
+    if (!gradient.empty() && (worker + round) % 2 == 0) {
+        gradient.back() = std::numeric_limits<float>::quiet_NaN();
+        static_cast<void>(subject.step(gradient, rate));
+    }
+    subject.restore(before);
 }
 
 } // namespace
@@ -103,6 +117,8 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
     for (Index round = first; round <= last; ++round) {
         scenario.before_round(rank, round);
         RoundRecording seen;
+        if (round == scenario.given_up)
+            give_up(*subject, scenario, rank, round);
         try {
             subjects.train(*subject, scenario, rank, round);
             seen.skipped = subject->round();

@@ -69,6 +69,15 @@ void restart_same(Trial& trial) {
         }
 }
 
+// 14. A worker that restores within a round takes it as if it had just begun.
+void restored_within(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    Scenario interrupted = trial.scenario;
+    interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
+    trial.same(trial.lives, trial.play(interrupted),
+               "those without a restore within round " + std::to_string(interrupted.given_up));
+}
+
 /// Two sums in different orders differ by at most one rounding of the sum of magnitudes for each worker.
 void near_the_mean(Trial& trial, const State& mean, const State& begun, int worker) {
     const Index at = trial.scenario.restart;
@@ -159,7 +168,10 @@ std::vector<gate::Property> interruption_properties() {
             property(14, "restart.same", "A restart with as many workers changes no bit.", restart_same,
                      {{"restart", 90}}, restarted),
             property(14, "restart.other", "With another number of workers all begin with the mean.",
-                     restart_other, {{"other number of ranks", 90}}, restarted_with_others)};
+                     restart_other, {{"other number of ranks", 90}}, restarted_with_others),
+            property(14, "restore", "A worker that restores within a round takes it as if it had begun.",
+                     restored_within, {{"several ranks", 60}, {"adaptive", 40}, {"skipped", 10}},
+                     without_restart)};
 }
 
 } // namespace truestep::properties::gasloc

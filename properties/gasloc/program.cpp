@@ -219,6 +219,7 @@ void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hell
     for (const char* property : {"traffic", "delay", "no_barrier"})
         hello.unsupported.try_emplace(property, unseen);
     hello.unsupported.try_emplace("refusal", "a program is given settings that all ranks have alike");
+    hello.unsupported.try_emplace("restore", "a program restores between rounds alone");
     if (visible.all())
         return;
     // At REL the next round is judged from the whole recorded state of this one.

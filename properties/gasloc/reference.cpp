@@ -43,6 +43,13 @@ std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::O
         run.decay = gate::in_turn(turn, {0.0, 0.1, 0.0, 0.1, 0.1});
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
+        // And with a value in another piece that is not finite.
+        if (size > 60'000) {
+            run.inner = Inner::sgd;
+            run.skip = 0;
+            run.overflow = 1 + static_cast<Index>(turn % 2);
+            all.push_back(spec().text(run));
+        }
     }
     // Many workers; a restart half-way; more than 2^16 steps.
     for (const char* line :

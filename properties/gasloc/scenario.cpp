@@ -81,6 +81,8 @@ Scenario scenario_of(const Case& run) {
     scenario.rounds = run.rounds;
     for (Index i = 0; i < run.size; ++i)
         scenario.start.push_back(problem::initial_parameter(run.data, seed, i));
+    if (run.overflow > 0 && run.size > 0)
+        scenario.start[static_cast<std::size_t>(run.size / 3)] = std::numeric_limits<float>::max();
     scenario.steps = [run, seed](int worker, Index round) {
         return run.uneven == 0 ? run.steps
                                : static_cast<Index>(mixed(seed, static_cast<std::uint64_t>(worker),
@@ -97,6 +99,8 @@ Scenario scenario_of(const Case& run) {
             values[static_cast<std::size_t>(run.size / 2)] = seed % 2 == 0
                                                                  ? std::numeric_limits<float>::infinity()
                                                                  : std::numeric_limits<float>::quiet_NaN();
+        if (round == run.overflow && worker == skipping && run.size > 0)
+            values[static_cast<std::size_t>(run.size / 3)] = std::numeric_limits<float>::lowest();
         return values;
     };
     // Powers of two, so that exact values stay exact.

@@ -37,6 +37,8 @@ gate::System system_with(std::vector<ImplementationSpec> candidates) {
             Placement seat{.level = candidate.level, .unsupported = candidate.unsupported};
             if (!candidate.restart)
                 seat.unsupported.try_emplace("restart", "it has no checkpoints");
+            if (!candidate.restores)
+                seat.unsupported.try_emplace("restore", "its workers restore when they begin alone");
             all.push_back(std::make_shared<Workers>(
                 candidate.name, RankFactory{candidate.start, candidate.restart, train}, group, seat));
         }

@@ -23,6 +23,7 @@ class WorkerSubject final : public RankUnderTest {
     }
     bool round() override { return worker_->round().skipped; }
     State state() const override { return worker_->state(); }
+    void restore(State state) override { worker_->restore(std::move(state)); }
     void save(const fs::path& folder, int rank, int workers) const override {
         distributed::gasloc::save(folder, settings_, worker_->state(), rank, workers);
     }

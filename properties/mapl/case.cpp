@@ -66,6 +66,7 @@ std::vector<gate::Setting<Case>> settings() {
             .draws(from_to<Index>(1, 5), &Case::tokens)
             .asked("tokens of a micro-batch")
             .in_rows({"3", "33"}),
+        number("uneven", &Case::uneven, 0, 1),
         number("vocabulary", &Case::vocabulary, 1, 1 << 20)
             .draws(rc::gen::map(from_to<Index>(0, 11), vocabulary_of), &Case::vocabulary)
             .asked("numbers of ids; any without it"),
@@ -127,7 +128,7 @@ std::vector<gate::Setting<Case>> settings() {
             .asked("of stages, over their replicas", {"trained by SCAPE"})
             .in_rows({"none", "adams", "scape"})};
     for (gate::Setting<Case>& one : all)
-        one.always_written = true;
+        one.always_written = one.key != "uneven";
     return all;
 }
 
@@ -229,6 +230,10 @@ const gate::CaseSpec<Case>& spec() {
                         overrides.contains("width") ? run.width : run.rank;
             }};
     return all;
+}
+
+Index tokens_of(const Case& run, Index step, Index micro) {
+    return run.uneven == 0 ? run.tokens : (run.seed + step + 2 * micro) % (run.tokens + 1);
 }
 
 Settings settings_of(const Case& run) {

@@ -31,6 +31,7 @@ struct Case {
     Index workers = 2;  ///< stages; there is a boundary between each two
     Index replicas = 1; ///< of the whole pipeline, each with its own micro-batches
     Index tokens = 1;   ///< in a micro-batch
+    Index uneven = 0;   ///< 1: up to `tokens`, by step and micro-batch; also none
     Index vocabulary = 1;
     Index micro = 1; ///< micro-batches in a step
     Index steps = 1;
@@ -55,5 +56,7 @@ struct Case {
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
 
 [[nodiscard]] Settings settings_of(const Case& run);
+/// The tokens of a micro-batch, which is numbered over all replicas.
+[[nodiscard]] Index tokens_of(const Case& run, Index step, Index micro);
 
 } // namespace truestep::properties::mapl

@@ -30,6 +30,9 @@ using AtLeast = std::map<std::string, int>;
 /// The case without codewords and with an fp32 payload.
 [[nodiscard]] Case nothing_lost(Case run);
 
+/// The case, of every third seed with micro-batches of unequal numbers of tokens, some of none.
+[[nodiscard]] Case of_unequal_batches(Case run);
+
 /// The pipelines that a property is about: one pipeline that is not trained, or also several replicas whose
 /// stages are trained together.
 enum class Replicas : std::uint8_t { one, any };

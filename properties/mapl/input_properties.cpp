@@ -16,15 +16,22 @@ namespace {
 // 16. Bad input to a call: one line, nothing sent, and the run continues as if it had not come.
 void refusals(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
-    for (const auto& [flaw, what] :
-         {std::pair(Flaw::id_beyond, "an id beyond the vocabulary"),
-          std::pair(Flaw::activation_not_finite, "an activation that is not finite"),
-          std::pair(Flaw::gradient_not_finite, "a gradient that is not finite")}) {
+    std::vector<std::pair<Flaw, const char*>> flaws{
+        {Flaw::id_beyond, "an id beyond the vocabulary"},
+        {Flaw::activation_not_finite, "an activation that is not finite"},
+        {Flaw::gradient_not_finite, "a gradient that is not finite"}};
+    if (trial.run.payload == Payload::bf16 && trial.run.dyadic() && trial.run.codewords == 0) {
+        flaws.emplace_back(Flaw::activation_too_large, "an activation too large for its payload");
+        flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
+        trial.judged.kinds.insert("too large a payload");
+    }
+    for (const auto& [flaw, what] : flaws) {
         Scenario flawed = trial.scenario;
         flawed.flaw = flaw;
         const std::vector<RankRecording> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-            const bool concerned = flaw == Flaw::gradient_not_finite ? rank > 0 : rank + 1 < seen.size();
+            const bool of_receiver = flaw == Flaw::gradient_not_finite || flaw == Flaw::gradient_too_large;
+            const bool concerned = of_receiver ? rank > 0 : rank + 1 < seen.size();
             const auto found = seen[rank].refused.find("flaw");
             if (concerned)
                 trial.told(
@@ -37,6 +44,11 @@ void refusals(Trial& trial) {
 }
 Case something_to_refuse(Case run) {
     run.restart = 0;
+    if (run.seed % 4 == 0) {
+        run = nothing_lost(run);
+        run.payload = Payload::bf16;
+        run.data = DataClass::dyadic;
+    }
     return run;
 }
 
@@ -333,7 +345,8 @@ Case one_life(Case run) {
 
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
-                     refusals, {{"several boundaries", 40}}, something_to_refuse),
+                     refusals, {{"several boundaries", 40}, {"too large a payload", 20}},
+                     something_to_refuse),
             property(16, "overflow",
                      "A step whose gradient of A is not finite changes neither A nor m, on either side.",
                      overflow, {{"several boundaries", 40}, {"anchors", 50}, {"payload of 16 bits", 15}},

@@ -40,7 +40,8 @@ class NetworkStage final : public Stage {
 
     Floats forward(Index step, Index micro, const Floats& arrived) override {
         const Floats input =
-            stage_ == 0 ? synthetic(run_, 1000, step, micro, run_.tokens * run_.width) : arrived;
+            stage_ == 0 ? synthetic(run_, 1000, step, micro, tokens_of(run_, step, micro) * run_.width)
+                        : arrived;
         Passing& passing = passing_[micro];
         passing.y = network_.forward(read_rows(input, run_.width), passing.passed);
         return rows_of(passing.y);
@@ -50,8 +51,9 @@ class NetworkStage final : public Stage {
         const auto found = passing_.find(micro);
         const Matrix<float> dy =
             stage_ + 1 == run_.workers
-                ? minus(found->second.y,
-                        read_rows(synthetic(run_, 2000, step, micro, run_.tokens * run_.width), run_.width))
+                ? minus(found->second.y, read_rows(synthetic(run_, 2000, step, micro,
+                                                             tokens_of(run_, step, micro) * run_.width),
+                                                   run_.width))
                 : read_rows(gradient, run_.width);
         const Matrix<float> dx = network_.backward(dy, found->second.passed, summed_);
         passing_.erase(found);

@@ -203,21 +203,22 @@ void traffic_of_pipeline(Trial& trial) {
     unsigned bits = 0; // of an index
     while ((Index{1} << bits) < run.codewords)
         ++bits;
-    const Index quantized =
-        (run.tokens * run.groups * run.rounds * bits + 7) / 8 + run.tokens * each +
-        (run.codewords == 0 ? 0 : run.codewords / run.subsets) * run.rounds * 4 * run.rank;
+    const auto quantized = [&](Index tokens) {
+        return (tokens * run.groups * run.rounds * bits + 7) / 8 + tokens * each +
+               (run.codewords == 0 ? 0 : run.codewords / run.subsets) * run.rounds * 4 * run.rank;
+    };
     const Index table = run.anchors == Anchors::shared ? run.vocabulary * run.rank : 0;
     for (int rank = 0; rank < run.workers; ++rank) {
         std::map<std::string, Index> wanted;
         const bool sends = rank + 1 < run.workers;
         for (Index step = 0; step < run.steps; ++step) {
             for (Index micro = 0; micro < run.micro; ++micro) {
+                const auto tokens = static_cast<Index>(trial.scenario.ids(step, micro).size());
                 if (sends)
                     wanted[wire_key(key(step, micro, "forward"), rank + 1)] =
-                        run.codewords > 0 ? quantized : run.tokens * (value * run.rank + each);
+                        run.codewords > 0 ? quantized(tokens) : tokens * (value * run.rank + each);
                 if (rank > 0)
-                    wanted[wire_key(key(step, micro, "backward"), rank - 1)] =
-                        run.tokens * value * run.rank;
+                    wanted[wire_key(key(step, micro, "backward"), rank - 1)] = tokens * value * run.rank;
             }
             for (const int peer : {rank - 1, rank + 1})
                 if (peer >= 0 && peer < run.workers)
@@ -263,6 +264,7 @@ void restart(Trial& trial) {
     trial.same(seen, trial.seen, "that of a run without a restart");
 }
 Case restarted(Case run) {
+    run = of_unequal_batches(run);
     const bool uneven = run.seed % 2 == 1; // which shows once there have been both kinds of steps
     run.steps = std::max<Index>(run.steps, uneven ? 3 : 2);
     run.restart = uneven ? 1 + run.seed / 2 % 2 : run.restart;
@@ -293,7 +295,7 @@ std::vector<gate::Property> pipeline_properties() {
         property(
             13, "traffic", "What travels goes to the neighbour it is for, to the byte.", traffic,
             {{"anchors", 50}, {"several boundaries", 40}, {"payload of 16 bits", 15}, {"codewords", 25}},
-            no_restart, Replicas::any),
+            [](Case run) { return no_restart(of_unequal_batches(run)); }, Replicas::any),
         property(15, "restart", "A restart after any step changes no bit.", restart,
                  {{"restart", 90}, {"streamed", 12}}, restarted, Replicas::any)};
     for (gate::Property& one : all)

@@ -125,7 +125,10 @@ class Player {
 
     void start(bool again) {
         const auto state = [&](Index boundary, Side side, const char* kept) {
-            return again ? seen_.states.at(kept) : scenario_.state(boundary, side);
+            EndState begun = again ? seen_.states.at(kept) : scenario_.state(boundary, side);
+            if (!again && scenario_.other_start)
+                scenario_.other_start(scenario_.replica_of(rank_), side, begun);
+            return begun;
         };
         receiver_.reset();
         sender_.reset();
@@ -213,6 +216,14 @@ class Player {
         return made;
     }
 
+    /// A first token whose share of A's first column is the least number that bf16 rounds to none.
+    [[nodiscard]] Floats too_large(Floats values, const Floats& subspace) const {
+        const auto width = static_cast<std::size_t>(scenario_.run.width);
+        for (std::size_t i = 0; i < width; ++i)
+            values[i] = 0x1.FFp127F * subspace[i * static_cast<std::size_t>(scenario_.run.rank)];
+        return values;
+    }
+
     /// Makes a call with bad input, which must be refused.
     template <class Call>
     void try_flaw(const Call& call) {
@@ -253,6 +264,8 @@ class Player {
             bad.back() = std::numeric_limits<float>::infinity();
             try_flaw([&] { sender_->forward(micro, bad, ids); });
         }
+        if (step == 0 && micro == 0 && scenario_.flaw == Flaw::activation_too_large)
+            try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
         sender_->forward(micro, x, ids);
         show(key(step, micro, "X"), std::move(x));
     }
@@ -272,6 +285,8 @@ class Player {
             bad.front() = std::numeric_limits<float>::quiet_NaN();
             try_flaw([&] { receiver_->backward(micro, bad); });
         }
+        if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
+            try_flaw([&] { receiver_->backward(micro, too_large(g, receiver_->subspace())); });
         receiver_->backward(micro, g);
         show(key(step, micro, "G"), std::move(g));
     }

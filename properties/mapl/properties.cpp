@@ -14,6 +14,11 @@ Case nothing_lost(Case run) {
     return spec().without(run, {{"payload", ""}, {"codewords", ""}});
 }
 
+Case of_unequal_batches(Case run) {
+    run.uneven = run.seed % 3 == 1 ? 1 : 0; // not of seed 0, to which cases shrink
+    return run;
+}
+
 namespace {
 
 /// Reduces the replicas to the available ranks: under mpirun there may be too few.

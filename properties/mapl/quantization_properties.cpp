@@ -80,6 +80,54 @@ void the_same_under_any_delay(Trial& trial) {
     trial.same(trial.seen, trial.play(late), "that of a run in which no message was held back");
 }
 
+/// Sends what another stage sends, times a power of two.
+class Scaled final : public Stage {
+  public:
+    Scaled(std::unique_ptr<Stage> inner, float factor) : inner_(std::move(inner)), factor_(factor) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        Floats values = inner_->forward(step, micro, arrived);
+        for (float& value : values)
+            value *= factor_;
+        return values;
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step, micro, gradient);
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    float factor_;
+};
+
+/// Checks that values whose squares underflow get the codewords of the rule, too.
+void the_nearest_of_tiny_ones(Trial& trial) {
+    static constexpr float factor = 0x1p-73F;
+    Trial tiny = trial;
+    tiny.scenario.state = [inner = trial.scenario.state](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        for (float& value : state.codebooks)
+            value *= factor;
+        return state;
+    };
+    tiny.scenario.stage = [inner = trial.scenario.stage](int stage) {
+        return std::make_unique<Scaled>(inner(stage), factor);
+    };
+    tiny.seen = tiny.play(tiny.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        const Matrix<float> A = shown_boundary<float>(tiny, boundary, 0).A;
+        FollowedBooks<float> books(tiny, boundary, 0);
+        for (Index micro = 0; micro < trial.run.micro; ++micro) {
+            const Floats& x = tiny.seen[b].at(key(0, micro, "X"));
+            Matrix<float> X(static_cast<Index>(x.size()) / trial.run.width, trial.run.width);
+            std::ranges::copy(x, X.data());
+            static_cast<void>(books.follow(times(X, A), micro));
+        }
+        books.end();
+    }
+    trial.judged = tiny.judged;
+}
+
 // 14.
 void quantization(Trial& trial) {
     const Case& run = trial.run;
@@ -114,6 +162,8 @@ void quantization(Trial& trial) {
         decoded_is_itself(trial);
     the_same_in_any_order(trial);
     the_same_under_any_delay(trial);
+    if (run.dyadic() && run.anchors == Anchors::none)
+        the_nearest_of_tiny_ones(trial);
 }
 Case quantized(Case run) {
     if (run.codewords == 0) {

@@ -158,6 +158,36 @@ void composed(Trial& trial) {
     if (trial.run.replicas == 1 && trial.run.trainer == Trainer::adams && !tables)
         as_without_replicas(trial);
 }
+// 16. Replicas that begin with other values do not begin.
+void other_replica(Trial& trial) {
+    if (trial.run.replicas == 1) // as under mpirun, where there are too few ranks
+        return;
+    using Change = std::pair<std::string, Floats EndState::*>;
+    std::vector<Change> changes{{"first moment", &EndState::m}, {"subspace", &EndState::a}};
+    if (trial.run.anchors != Anchors::none)
+        changes.emplace_back("anchor", &EndState::anchor);
+    for (const auto& [field, part] : changes) {
+        Scenario flawed = trial.scenario;
+        flawed.ends_at_start = true;
+        flawed.other_start = [part, last = static_cast<int>(trial.run.replicas) - 1](int replica, Side,
+                                                                                     EndState& state) {
+            if (replica == last)
+                for (float& value : state.*part)
+                    value = part == &EndState::a ? -value : value + 1.0F;
+        };
+        std::vector<RankRecording> seen = trial.play(flawed);
+        for (const int rank : trial.scenario.ranks_of(0)) {
+            const std::string& line = seen[static_cast<std::size_t>(rank)].refused["start"];
+            trial.told(!line.empty() && line.find('\n') == std::string::npos &&
+                           (!trial.candidate.names_differences() || line.find(field) != std::string::npos),
+                       0, [&, &named = field] {
+                           return "the last replica begins with another " + named + ", and rank " +
+                                  std::to_string(rank) +
+                                  (line.empty() ? " begins" : " does not say so: " + line);
+                       });
+        }
+    }
+}
 Case trained_together(Case run) {
     run.restart = 0;
     run.workers = std::min<Index>(run.workers, 3);
@@ -166,6 +196,13 @@ Case trained_together(Case run) {
         run.replicas = 2 + run.seed % 2;
     if (run.trainer == Trainer::none)
         run.trainer = run.seed % 3 == 0 ? Trainer::adams : Trainer::scape;
+    return run;
+}
+
+Case several_replicas(Case run) {
+    run = trained_together(run);
+    run.workers = 2;
+    run.replicas = std::max<Index>(2, run.replicas);
     return run;
 }
 
@@ -192,7 +229,10 @@ std::vector<gate::Property> replica_properties() {
                   {"several boundaries", 25}},
                  trained_together, Replicas::any);
     all_together.also = one_and_several;
-    return {all_together};
+    return {all_together,
+            property(16, "starts.replicas", "Replicas that begin with other values do not begin.",
+                     other_replica, {{"several replicas", 90}, {"anchors", 50}}, several_replicas,
+                     Replicas::any)};
 }
 
 } // namespace truestep::properties::mapl

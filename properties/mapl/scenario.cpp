@@ -37,7 +37,8 @@ class MadeUp final : public Stage {
           parameters_(synthetic(run, of_parameters + stage_, 0, 0, run.width + 1)),
           summed_(parameters_.size(), 0.0F) {}
     Floats forward(Index step, Index micro, const Floats&) override {
-        Floats x = synthetic(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
+        Floats x = synthetic(run_, of_activations + stage_, step, micro,
+                             tokens_of(run_, step, micro) * run_.width);
         if (run_.dyadic() && run_.payload == Payload::bf16) // too fine for bf16 to hold all of Z
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] += static_cast<float>(i % 5) / 64.0F;
@@ -47,7 +48,8 @@ class MadeUp final : public Stage {
         const Floats more = synthetic(run_, of_parameter_gradients + stage_, step, micro, run_.width + 1);
         for (std::size_t i = 0; i < more.size(); ++i)
             summed_[i] += more[i];
-        return synthetic(run_, of_gradients + stage_, step, micro, run_.tokens * run_.width);
+        return synthetic(run_, of_gradients + stage_, step, micro,
+                         tokens_of(run_, step, micro) * run_.width);
     }
     Floats parameter_gradient(Index) override {
         return std::exchange(summed_, Floats(parameters_.size(), 0.0F));
@@ -166,7 +168,7 @@ Scenario scenario_of(const Case& run) {
         return state;
     };
     scenario.ids = [run](Index step, Index micro) {
-        std::vector<Id> ids(static_cast<std::size_t>(run.tokens));
+        std::vector<Id> ids(static_cast<std::size_t>(tokens_of(run, step, micro)));
         const auto vocabulary = static_cast<std::uint64_t>(run.vocabulary);
         for (std::size_t token = 0; token < ids.size(); ++token) {
             const std::uint64_t bits = drawn(run, of_ids, step, micro, static_cast<Index>(token));

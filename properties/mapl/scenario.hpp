@@ -39,6 +39,8 @@ enum class Flaw : std::uint8_t {
     id_beyond,             ///< the sender's, in its first micro-batch
     activation_not_finite, ///< likewise
     gradient_not_finite,   ///< the receiver's
+    activation_too_large,  ///< finite, but what of it travels in bf16 is not
+    gradient_too_large,    ///< likewise
 };
 
 /// Everything that is given to the two sides of each boundary and to the stages between them. Properties
@@ -57,6 +59,8 @@ struct Scenario {
     /// The step whose activations and gradients are so large that sums of their products are not finite,
     /// though they are. Anchors do not follow its results.
     Index overflows = -1;
+    /// What is given to one replica's sides in place of the others'.
+    std::function<void(int replica, Side side, EndState& state)> other_start{};
     bool ends_at_start = false; ///< once both sides of all boundaries exist
     Index awaits_more = 0;      ///< how many more tokens a receiver expects than come; fewer, if negative
     bool uneven_steps = false;  ///< each second step has one micro-batch more

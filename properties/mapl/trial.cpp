@@ -26,9 +26,11 @@ class MaplDifference final : public gate::Finding {
         return {run.width * run.rank, run.ranks(), step_ + 1}; // those of A
     }
     std::int64_t parted_at() const override { return step_ + 1; }
-    /// Only for one boundary that was recorded completely; traces do not hold means over replicas.
+    /// Only for one boundary that was recorded completely; traces hold neither means over replicas nor
+    /// micro-batches of unequal size.
     bool save(const std::filesystem::path& path, const std::string& source) const override {
-        if (scenario_.run.replicas > 1 || scenario_.boundaries() != 1 || seen_.size() != 2)
+        if (scenario_.run.replicas > 1 || scenario_.run.uneven > 0 || scenario_.boundaries() != 1 ||
+            seen_.size() != 2)
             return false;
         try {
             verify::mapl::write(path, recording_of(scenario_, seen_, 0), source);
@@ -60,6 +62,7 @@ std::set<std::string> kinds_of(const Case& run) {
         if (is)
             kinds.insert(kind);
     };
+    add(run.uneven > 0 && run.micro * run.steps > 1, "unequal micro-batches");
     add(run.workers > 2, "several boundaries");
     add(run.micro > 1, "several micro-batches");
     add(run.steps > 1, "several steps");

@@ -199,6 +199,19 @@ std::vector<Case> as_large_as_shares() {
     return {run, larger};
 }
 
+/// Segments that the local pass looks at for the next mask, with ties over the words that they share.
+Case tied_over_shared_words() {
+    Case run;
+    run.tensors.clear();
+    constexpr Index size = problem::tunable<Index>("small_segment") + 63;
+    for (int i = 0; i < 8; ++i)
+        run.tensors.push_back({"t" + std::to_string(i), size, false});
+    run.density = 0.5;
+    run.data = problem::DataClass::dyadic;
+    run.steps = 4;
+    return run;
+}
+
 /// More steps than an 8-bit counter holds, with a correction that still shows the step.
 Case many_steps() {
     Case run;
@@ -298,6 +311,7 @@ std::vector<Case> beside_the_drawn() {
         all.insert(all.end(), more.begin(), more.end());
     all.push_back(one_not_finite_later(0, 30'000, 0.0));
     all.push_back(one_not_finite_later(40'000, 65'000, 0.5));
+    all.push_back(tied_over_shared_words());
     all.push_back(many_steps());
     all.push_back(very_many_steps());
     return all;

@@ -332,9 +332,11 @@ class RankedImplementation final : public Implementation {
                 communicator.disturb(action.disturbance);
                 break;
             case Action::Kind::undo:
-                // Over a live object, with the mask of the undone step in flight.
+                // Over a live object, with the mask of the undone step in flight and the next one begun.
                 candidate->save(undo_folder(i));
                 outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
+                if (outcome.kind == Outcome::Kind::taken && !action.parts.empty())
+                    candidate->accumulate(action.parts.front()[static_cast<std::size_t>(ranks.rank())]);
                 candidate->restore(undo_folder(i));
                 break;
             case Action::Kind::damage:

@@ -72,6 +72,9 @@ class Plain final : public RankUnderTest {
             state_ = {0, beginning_.parameters, Floats(size_), Floats(size_)};
         else
             state_ = load_plain(bug_, beginning_.folder, problem_, own());
+        if (bug_ != settings_not_compared && bug_ != steps_not_compared)
+            distributed::dense::agree_on(problem_, {{"the step", std::to_string(state_.steps)}}, {},
+                                         ranks_);
         show(true);
     }
 

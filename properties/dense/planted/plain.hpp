@@ -73,6 +73,9 @@ enum Bug : int {
     refuses_alone,
     accumulation_ignored,
     runs_mixed,
+    first_on_devices, ///< the numbers of device code's, 55 to 64
+    last_on_devices = first_on_devices + 9,
+    steps_not_compared,
     number_of_bugs
 };
 

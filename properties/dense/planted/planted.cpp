@@ -101,6 +101,8 @@ std::vector<gate::KnownBug> known_bugs() {
         {runs_mixed, "a checkpoint is read though one rank's file is of another run",
          "The state is of two runs. Needs a restart and a folder that two runs saved to."}};
     std::ranges::copy(known_bugs_on_devices().listed(), std::back_inserter(all));
+    all.push_back({steps_not_compared, "ranks do not compare the step from which they begin again",
+                   "Ranks part. Needs a rank that reads an older checkpoint."});
     return all;
 }
 

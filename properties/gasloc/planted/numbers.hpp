@@ -51,7 +51,9 @@ enum Number {
     moments_not_in_checkpoint,
     eta_twice,
     edges_one_way,
-    last_number = edges_one_way
+    first_on_devices, ///< the numbers of device code's, 47 to 56
+    last_on_devices = first_on_devices + 9,
+    restored_steps_kept,
 };
 
 } // namespace truestep::properties::gasloc

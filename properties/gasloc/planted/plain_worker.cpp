@@ -126,6 +126,13 @@ void PlainWorker::agree() {
                             " than rank 0");
 }
 
+void PlainWorker::restore(State state) {
+    state_ = std::move(state);
+    now_ = state_;
+    steps_ = 0;
+    skipped_ = skipped_ && known_bug_ == restored_steps_kept;
+}
+
 bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
     if (skipped_)
         return false;

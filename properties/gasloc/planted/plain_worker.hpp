@@ -19,6 +19,7 @@ class PlainWorker final : public RankUnderTest {
     bool step(std::span<const float> gradient, double learning_rate) override;
     bool round() override;
     State state() const override;
+    void restore(State state) override;
     void save(const std::filesystem::path& folder, int rank, int workers) const override;
 
   private:

@@ -117,6 +117,8 @@ std::vector<gate::KnownBug> known_bugs() {
     };
     for (gate::KnownBug& known_bug : known_bugs_on_devices().listed())
         all.push_back(std::move(known_bug));
+    all.push_back({restored_steps_kept, "a restore within a round keeps that it is skipped",
+                   "The round has no inner steps. Needs a bad gradient before the restore."});
     return all;
 }
 

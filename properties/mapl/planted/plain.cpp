@@ -27,7 +27,11 @@ class PlainSender final : public PlainSide<AnySender> {
   public:
     PlainSender(Wrong wrong, const Settings& settings, EndState state, Peers& peers, int peer,
                 distributed::Communicator* replicas)
-        : PlainSide(wrong, settings, std::move(state), Side::sender, peers, peer), replicas_(replicas) {}
+        : PlainSide(wrong, settings, std::move(state), Side::sender, peers, peer), replicas_(replicas) {
+        if (replicas_ != nullptr && wrong != replicas_not_compared)
+            for (const Table* part : {&a_, &m_, &e_})
+                plain::expect_same(*replicas_, part->values);
+    }
 
     void forward(Index micro, std::span<const float> activations, std::span<const Id> given) override {
         const std::vector<Id> ids(given.begin(), given.end());

@@ -74,6 +74,7 @@ enum Wrong : int {
     refusal_not_told,
     start_not_finite_taken,
     columns_by_themselves,
+    replicas_not_compared,
     wrong_end, ///< one behind the last
 };
 

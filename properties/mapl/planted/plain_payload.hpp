@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <truestep/problem/error.hpp>
+
 #include "plain.hpp"
 
 // Payloads of Z and dZ for the plain ends, by integers in units of the last place.
@@ -37,7 +39,10 @@ inline float rounded_to_bf16(Wrong wrong, float value) {
 inline Message in_two_bytes(Wrong wrong, const std::vector<float>& values) {
     Message message;
     for (const float value : values) {
-        const auto bits = std::bit_cast<std::uint32_t>(rounded_to_bf16(wrong, value));
+        const float rounded = rounded_to_bf16(wrong, value);
+        if (!std::isfinite(rounded))
+            throw Error("a value is too large for bf16; nothing was sent");
+        const auto bits = std::bit_cast<std::uint32_t>(rounded);
         message.push_back(static_cast<std::uint8_t>(bits >> 16U));
         message.push_back(static_cast<std::uint8_t>(bits >> 24U));
     }

@@ -77,6 +77,13 @@ std::vector<float> mean_of_whole_copies(Wrong wrong, Communicator& replicas,
 
 } // namespace
 
+void expect_same(Communicator& replicas, const std::vector<float>& own) {
+    const reference::PerRank<float> all = of_all(replicas, own);
+    for (const auto& other : all)
+        if ((other != all.front()).any())
+            throw Error("a replica begins with other values than replica 0; start all with the same");
+}
+
 std::vector<float> mean_over_replicas(Wrong wrong, Communicator& replicas, const std::vector<float>& own) {
     if (wrong == own_gradient_followed)
         return own;

@@ -11,6 +11,9 @@ namespace truestep::properties::mapl::plain {
 [[nodiscard]] std::vector<float> mean_over_replicas(Wrong wrong, distributed::Communicator& replicas,
                                                     const std::vector<float>& own);
 
+/// Throws truestep::Error unless all replicas have the same.
+void expect_same(distributed::Communicator& replicas, const std::vector<float>& own);
+
 /// The reference's SCAPE or AdamS on every rank, over the gradients of all.
 [[nodiscard]] StartsTrainer plain_trainers(Wrong wrong);
 

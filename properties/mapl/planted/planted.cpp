@@ -123,7 +123,9 @@ std::vector<gate::KnownBug> known_bugs() {
              {start_not_finite_taken, "m or an anchor that is not finite taken at the start",
               "A alone is looked at."},
              {columns_by_themselves, "each column projected by itself: of sym(A^T g) the diagonal alone",
-              "Right for columns in another order, and not for such as are rotated. Needs a rank of 2."}})
+              "Right for columns in another order, and not for such as are rotated. Needs a rank of 2."},
+             {replicas_not_compared, "replicas not compared at the start",
+              "A follows the mean from other places. Needs two replicas."}})
         all.push_back(known_bug);
     return all;
 }

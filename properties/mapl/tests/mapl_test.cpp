@@ -130,7 +130,8 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         "restart", "projector",
         // The bugs of device code, in the host's form and then on a device.
         "principal", "manifold", "manifold", "refusals", "gradients", "principal", "manifold", "manifold",
-        "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned"};
+        "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned",
+        "starts.replicas"};
     ASSERT_EQ(catches.size(), known_bugs().size());
     for (const gate::KnownBug& known_bug : known_bugs()) {
         const std::string& property = catches[static_cast<std::size_t>(known_bug.number - 1)];

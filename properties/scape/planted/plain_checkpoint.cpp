@@ -187,6 +187,8 @@ void PlainRank::restore(const fs::path& folder) {
         throw Error(failure);
     if (!has(Bug::damage_told_to_nobody))
         together(failure);
+    parts_.clear(); // of a step that was begun
+    cut_.clear();
     steps_ = state.step;
     restored_at_ = state.step;
     w_ = std::move(state.w);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class RankUnderTest {
     /// The state after a round: theta, what the next momentum is measured from, the inner moments, and the
     /// counts.
     [[nodiscard]] virtual State state() const = 0;
+    /// Takes a state, also within a round, which then begins anew. All workers call it. The
+    /// property `restore` needs it (ImplementationSpec::restores).
+    virtual void restore(State /*state*/) { throw std::logic_error("restore() is not implemented"); }
     /// Writes its part of a checkpoint. Called on all workers, each when it gets there.
     virtual void save(const std::filesystem::path& folder, int rank, int workers) const = 0;
 };
@@ -56,6 +60,7 @@ struct ImplementationSpec {
     Start start{};
     /// Begins with what any number of workers have saved in a folder. Without it restarts are left out.
     Restart restart{};
+    bool restores = false; ///< whether its workers have RankUnderTest::restore
     /// Properties that it does not support, and why: {{"refusal", "settings are checked elsewhere"}}. Such
     /// properties are skipped, never failed.
     gate::Unsupported unsupported{};
