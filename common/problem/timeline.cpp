@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -54,7 +55,6 @@ struct Process {
     std::vector<std::unique_ptr<Lane>> lanes;
     std::map<int, std::size_t> lanes_of;
     std::string path;
-    pid_t pid = 0;        ///< a forked child has the parent's spans, and must not write them again
     bool empties = false; ///< the file, before its first span
 };
 
@@ -91,6 +91,7 @@ class OwnLane {
         }
         return *lane_;
     }
+    [[nodiscard]] bool is(const Lane& lane) const { return lane_ == &lane; }
 
   private:
     void give_back() {
@@ -104,6 +105,23 @@ class OwnLane {
 };
 
 thread_local OwnLane own_lane;
+
+void lock_before_fork() {
+    process().mutex.lock();
+}
+void unlock_after_fork() {
+    process().mutex.unlock();
+}
+/// The child begins without the parent's spans, which the parent writes, and without its other threads.
+void begin_in_child() {
+    for (const auto& lane : process().lanes) {
+        lane->events.clear();
+        lane->open.clear();
+        lane->dropped = 0;
+        lane->in_use = own_lane.is(*lane);
+    }
+    process().mutex.unlock();
+}
 
 /// Ranks on other machines have other steady clocks; the clocks of the day agree within what NTP does.
 double microseconds(Clock::time_point time) {
@@ -218,9 +236,10 @@ void complain(const std::exception& error) {
 
 void begin_to_record(const std::string& path) {
     process().path = path;
-    process().pid = getpid();
     static_cast<void>(microseconds(Clock::now())); // both clocks are read now
-    static const bool registered = std::atexit(Timeline::write) == 0;
+    // A fork while another thread holds the mutex would leave it locked in the child for ever.
+    static const bool registered = std::atexit(Timeline::write) == 0 &&
+                                   pthread_atfork(lock_before_fork, unlock_after_fork, begin_in_child) == 0;
     static_cast<void>(registered);
 }
 
@@ -245,7 +264,7 @@ void Timeline::start_with_first_span(const std::string& path) {
 }
 
 void Timeline::write() noexcept {
-    if (!on_ || process().pid != getpid())
+    if (!on_)
         return;
     try {
         const std::lock_guard lock(process().mutex);
@@ -263,24 +282,33 @@ void Timeline::write() noexcept {
     }
 }
 
-std::string Timeline::last_spans(std::size_t count) {
+std::string Timeline::last_spans(int rank, std::size_t count) {
     if (!on_)
         return {};
-    struct Line {
-        const Event* event;
-        int rank;
-    };
+    const auto now = Clock::now();
     const std::lock_guard lock(process().mutex);
-    std::vector<Line> lines;
+    std::vector<Event> spans;
     for (const auto& lane : process().lanes)
-        for (const Event& event : lane->events)
-            lines.push_back({&event, lane->rank});
-    std::ranges::sort(lines, {}, [](const Line& line) { return line.event->end; });
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(std::min(count, lines.size())));
+        if (lane->rank == rank) {
+            spans.insert(spans.end(), lane->events.begin(), lane->events.end());
+            for (Event event : lane->open) {
+                event.end = now;
+                spans.push_back(event);
+            }
+        }
+    std::ranges::stable_sort(spans, {}, &Event::end);
+    spans.erase(spans.begin(), spans.end() - static_cast<std::ptrdiff_t>(std::min(count, spans.size())));
     std::string text;
-    for (const auto& [event, rank] : lines)
-        text += "  rank " + std::to_string(rank) + ": " + std::string(event->name) + ", " +
-                std::to_string(duration(*event) / 1000) + " ms\n";
+    const auto seconds = [](Clock::duration time) {
+        std::array<char, 32> digits{};
+        std::snprintf(digits.data(), digits.size(), "%.3f s", std::chrono::duration<double>(time).count());
+        return std::string(digits.data());
+    };
+    for (const Event& event : spans)
+        text += "    " + std::string(event.name) +
+                (event.end == now ? ": for " + seconds(now - event.begin) + " until now\n"
+                                  : ": for " + seconds(event.end - event.begin) + ", ended " +
+                                        seconds(now - event.end) + " ago\n");
     return text;
 }
 

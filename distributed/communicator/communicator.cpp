@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include <truestep/distributed/missing.hpp>
 
@@ -123,15 +125,38 @@ std::string seconds_text(std::chrono::milliseconds time) {
     return text.str();
 }
 
-std::string message_text(const Label& label) {
-    return std::string(name(label.traffic)) + " (message " + std::to_string(label.number);
-}
-
 std::string message_and_size_text(const Label& label) {
-    return message_text(label) + ", " + std::to_string(label.bytes) + " bytes)";
+    std::string text = message_text(label);
+    text.pop_back();
+    return text + ", " + std::to_string(label.bytes) + " bytes)";
 }
 
 } // namespace
+
+std::string tenths_text(std::chrono::milliseconds time) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(time.count()) / 1000);
+    return text.data();
+}
+
+std::string wait_text(int rank, std::chrono::milliseconds since, std::span<const int> awaited,
+                      const std::string& where, const std::string& spans) {
+    return "  rank " + std::to_string(rank) + " has waited " + tenths_text(since) +
+           (awaited.empty() ? "" : " for " + ranks_text(awaited)) + " in " + where + "\n" + spans;
+}
+
+std::string idle_text(int rank, const std::string& why, const std::string& spans) {
+    return "  rank " + std::to_string(rank) + " does not wait" + why + "\n" + spans;
+}
+
+std::string last_spans(int rank) {
+    constexpr std::size_t shown = 4;
+    return problem::Timeline::last_spans(rank, shown);
+}
+
+std::string message_text(const Label& label) {
+    return std::string(name(label.traffic)) + " (message " + std::to_string(label.number) + ")";
+}
 
 std::string missing_text(std::span<const int> ranks, std::chrono::milliseconds timeout,
                          const std::string& where) {
@@ -143,18 +168,18 @@ std::string reason_text(int rank, const std::string& reason) {
 }
 
 std::string late_text(int from, const Label& label, int to, std::chrono::milliseconds timeout) {
-    return "rank " + std::to_string(from) + " did not send its " + message_text(label) + ") to rank " +
+    return "rank " + std::to_string(from) + " did not send its " + message_text(label) + " to rank " +
            std::to_string(to) + " within " + seconds_text(timeout);
 }
 
 std::string untaken_text(int to, const Label& label, int from, std::chrono::milliseconds timeout) {
-    return "rank " + std::to_string(to) + " did not take the " + message_text(label) + ") of rank " +
+    return "rank " + std::to_string(to) + " did not take the " + message_text(label) + " of rank " +
            std::to_string(from) + " within " + seconds_text(timeout);
 }
 
 std::string left_text(int from, const Label& label, int to) {
     return "rank " + std::to_string(from) + " has left and did not send its " + message_text(label) +
-           ") to rank " + std::to_string(to);
+           " to rank " + std::to_string(to);
 }
 
 std::string other_text(int from, const Label& sent, int to, const Label& awaited) {

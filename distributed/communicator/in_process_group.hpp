@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -77,13 +78,35 @@ struct Meeting {
     std::atomic<std::size_t> taken{0};
 };
 
+/// What a rank waits for, in one word that others may read at any moment.
+struct WaitWord {
+    static constexpr std::uint64_t numbers = std::uint64_t{1} << 28U;
+
+    bool waits = false; ///< else this is its last wait
+    Traffic traffic{};
+    std::uint64_t number = 0;          ///< of the exchange, modulo `numbers`
+    std::chrono::milliseconds begin{}; ///< since the group was made
+
+    [[nodiscard]] std::uint64_t packed() const {
+        return static_cast<std::uint64_t>(waits) | static_cast<std::uint64_t>(traffic) << 1U |
+               number % numbers << 4U | static_cast<std::uint64_t>(begin.count()) << 32U;
+    }
+    static WaitWord unpacked(std::uint64_t word) {
+        return {.waits = (word & 1U) != 0,
+                .traffic = static_cast<Traffic>(word >> 1U & 7U),
+                .number = word >> 4U & (numbers - 1),
+                .begin = std::chrono::milliseconds(word >> 32U)};
+    }
+};
+static_assert(traffic_kinds <= 8);
+
 /// The place where the ranks of a process meet, by the running number of an exchange, which is the
 /// same on all ranks.
 class Group {
   public:
     Group(int size, std::chrono::milliseconds timeout)
         : timeout_(timeout), claimed_(static_cast<std::size_t>(size)), left_(claimed_.size()),
-          waiting_(claimed_.size()) {}
+          waits_(claimed_.size()) {}
 
     [[nodiscard]] int size() const { return static_cast<int>(claimed_.size()); }
 
@@ -136,11 +159,13 @@ class Group {
     }
 
     /// Ends all waits. Once this returns, no rank reads another's buffers any more, so they may be
-    /// freed.
-    void abort(const std::string& reason) {
+    /// freed. True if it was the first.
+    bool abort(const std::string& reason) {
+        bool first = false;
         {
             const std::lock_guard lock(mutex_);
-            if (!aborted_) {
+            first = !aborted_;
+            if (first) {
                 reason_ = reason;
                 aborted_ = true;
             }
@@ -148,6 +173,7 @@ class Group {
         announce();
         while (copying_ > 0)
             std::this_thread::yield();
+        return first;
     }
 
     [[nodiscard]] bool aborted() const { return aborted_; }
@@ -190,9 +216,12 @@ class Group {
     /// Waits until ready() or the timeout. `ready` is called again after each event.
     template <class Ready>
     void wait(const Meeting& meeting, int rank, Traffic traffic, const Ready& ready) {
-        const auto deadline = std::chrono::steady_clock::now() + timeout_;
-        auto& waiting = waiting_[static_cast<std::size_t>(rank)];
-        waiting = true;
+        const auto now = std::chrono::steady_clock::now();
+        const auto deadline = now + timeout_;
+        auto& waiting = waits_[static_cast<std::size_t>(rank)];
+        WaitWord word{
+            .waits = true, .traffic = traffic, .number = meeting.number, .begin = since_made(now)};
+        waiting = word.packed();
         while (true) {
             const std::uint64_t seen = events_;
             if (ready())
@@ -203,10 +232,16 @@ class Group {
             if (!sleep_until_event(seen, deadline))
                 end_if_missing(meeting, traffic);
         }
-        waiting = false;
+        word.waits = false;
+        waiting = word.packed();
     }
 
   private:
+    [[nodiscard]] std::chrono::milliseconds since_made(std::chrono::steady_clock::time_point time) const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(time - made_);
+    }
+    [[nodiscard]] bool waits(std::size_t rank) const { return WaitWord::unpacked(waits_[rank]).waits; }
+
     /// Call it under the mutex. It makes several at once: how far ranks run ahead of each other
     /// varies by chance, and repeating a step must not take more memory.
     Meeting* open(std::uint64_t number) {
@@ -274,7 +309,9 @@ class Group {
         const std::vector<int> ranks = missing(meeting);
         if (ranks.empty())
             return;
-        abort(missing_text(ranks, timeout_, exchange_text(traffic)));
+        const std::string waits = waits_report(); // before the others learn of it and wait no more
+        if (abort(missing_text(ranks, timeout_, exchange_text(traffic))))
+            std::fputs(waits.c_str(), stderr);
         throw_aborted();
     }
 
@@ -285,14 +322,49 @@ class Group {
         const bool posted = meeting.all_posted();
         std::vector<int> late;
         std::vector<int> silent;
-        for (std::size_t rank = 0; rank < waiting_.size(); ++rank) {
+        for (std::size_t rank = 0; rank < waits_.size(); ++rank) {
             if (posted ? meeting.taken_by[rank].load() : meeting.posts[rank].present)
                 continue;
             late.push_back(static_cast<int>(rank));
-            if (!waiting_[rank])
+            if (!waits(rank))
                 silent.push_back(static_cast<int>(rank));
         }
         return silent.empty() ? late : silent;
+    }
+
+    std::string waits_report() {
+        const auto now = since_made(std::chrono::steady_clock::now());
+        std::string text;
+        const std::lock_guard lock(mutex_);
+        for (std::size_t rank = 0; rank < waits_.size(); ++rank) {
+            const WaitWord wait = WaitWord::unpacked(waits_[rank]);
+            const std::string spans = last_spans(static_cast<int>(rank));
+            const std::string where =
+                exchange_text(wait.traffic) + " (number " + std::to_string(wait.number) + ")";
+            if (wait.waits)
+                text +=
+                    wait_text(static_cast<int>(rank), now - wait.begin, awaited(wait.number), where, spans);
+            else
+                text += idle_text(static_cast<int>(rank),
+                                  left_[rank]         ? ": it has left"
+                                  : waits_[rank] == 0 ? ", and never has"
+                                                      : ": its last wait, in " + where + ", began " +
+                                                            tenths_text(now - wait.begin) + " ago",
+                                  spans);
+        }
+        return text;
+    }
+
+    /// The ranks that have not brought their part, or else those that have not taken theirs. Call it under
+    /// the mutex.
+    std::vector<int> awaited(std::uint64_t number) {
+        std::vector<int> ranks;
+        for (const auto& meeting : meetings_)
+            if (meeting->number % WaitWord::numbers == number && meeting->posted > 0)
+                for (std::size_t rank = 0; rank < waits_.size(); ++rank)
+                    if (meeting->all_posted() ? !meeting->taken_by[rank] : !meeting->posts[rank].present)
+                        ranks.push_back(static_cast<int>(rank));
+        return ranks;
     }
 
     const std::chrono::milliseconds timeout_;
@@ -306,7 +378,8 @@ class Group {
     std::string reason_;
     std::vector<bool> claimed_;
     std::vector<bool> left_;
-    std::vector<std::atomic<bool>> waiting_;
+    const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+    std::vector<std::atomic<std::uint64_t>> waits_; ///< a WaitWord of each rank
     std::vector<std::unique_ptr<Meeting>> meetings_;
     std::vector<Meeting*> open_; ///< until all ranks have posted
     std::vector<Meeting*> free_; ///< until opened again

@@ -1,7 +1,10 @@
 // Passes messages between ranks that are threads; receivers read the senders' bytes in place.
 #include <truestep/distributed/in_process_peers.hpp>
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -48,6 +51,8 @@ struct Mailbox {
     std::vector<Channel> from;
     bool closed = false;
     std::optional<std::size_t> waits_for; ///< stays set after a wait that failed
+    Label awaited;                        ///< by the last wait
+    std::optional<std::chrono::steady_clock::time_point> waits_since; ///< likewise
 };
 
 class PeerGroup {
@@ -108,12 +113,15 @@ class PeerGroup {
 
     /// Returns when the letter has come, or else the message about the peer.
     [[nodiscard]] std::string wait(const Slot& slot, int rank, int peer, const Label& label) {
-        const auto deadline = std::chrono::steady_clock::now() + timeout_;
+        const auto now = std::chrono::steady_clock::now();
+        const auto deadline = now + timeout_;
         Mailbox& box = box_of(rank);
         {
             std::unique_lock lock(box.mutex);
             const Channel& channel = box.from[static_cast<std::size_t>(peer)];
             box.waits_for = static_cast<std::size_t>(peer);
+            box.awaited = label;
+            box.waits_since = now;
             const bool over =
                 !box.changed.wait_until(lock, deadline, [&] { return slot.come || channel.ended; });
             if (slot.come) {
@@ -124,6 +132,9 @@ class PeerGroup {
                 return told_of(channel, rank, peer, label);
         }
         const int last = who_holds_up(peer, rank);
+        const std::string waits = waits_report();
+        if (!reported_.exchange(true))
+            std::fputs(waits.c_str(), stderr);
         const std::string text = late_text(peer, label, rank, timeout_);
         return last == peer ? text : text + "; rank " + std::to_string(last) + " holds it up";
     }
@@ -187,7 +198,36 @@ class PeerGroup {
         return static_cast<int>(last);
     }
 
+    [[nodiscard]] std::string waits_report() {
+        const auto now = std::chrono::steady_clock::now();
+        std::string text;
+        for (std::size_t rank = 0; rank < boxes_.size(); ++rank) {
+            const Mailbox& box = *boxes_[rank];
+            const std::string spans = last_spans(static_cast<int>(rank));
+            const std::lock_guard lock(boxes_[rank]->mutex);
+            if (!box.waits_since) {
+                text += idle_text(static_cast<int>(rank), ", and never has", spans);
+                continue;
+            }
+            const auto since =
+                std::chrono::duration_cast<std::chrono::milliseconds>(now - *box.waits_since);
+            const std::string where = message_text(box.awaited);
+            if (box.waits_for) {
+                const std::array<int, 1> awaited{static_cast<int>(*box.waits_for)};
+                text += wait_text(static_cast<int>(rank), since, awaited, where, spans);
+            } else {
+                text += idle_text(static_cast<int>(rank),
+                                  box.closed ? ": it has left"
+                                             : ": its last wait, in " + where + ", began " +
+                                                   tenths_text(since) + " ago",
+                                  spans);
+            }
+        }
+        return text;
+    }
+
     const std::chrono::milliseconds timeout_;
+    std::atomic<bool> reported_{false};
     std::mutex mutex_;
     std::vector<bool> claimed_;
     std::vector<std::unique_ptr<Mailbox>> boxes_;

@@ -43,6 +43,10 @@ class Rank {
     [[nodiscard]] const MpiOptions& options() const { return options_; }
     [[nodiscard]] std::vector<Transfer*>& pending() { return pending_; }
 
+    /// How many exchanges have been started.
+    [[nodiscard]] std::uint64_t started() const { return started_; }
+    [[nodiscard]] std::uint64_t next_number() { return started_++; }
+
     void check(int code, Traffic traffic) {
         if (code != MPI_SUCCESS)
             watch_.end("MPI reports in " + exchange_text(traffic) + ": " + mpi_error_text(code));
@@ -70,6 +74,7 @@ class Rank {
     MPI_Comm ranks_;
     MpiWatch watch_;
     std::vector<Transfer*> pending_;
+    std::uint64_t started_ = 0;
     std::vector<std::unique_ptr<MpiArguments>> spare_;
     std::size_t made_ = 0; ///< room is reserved for all of them
 };
@@ -77,7 +82,8 @@ class Rank {
 class Transfer final : public Exchange {
   public:
     Transfer(std::shared_ptr<Rank> rank, Traffic traffic)
-        : rank_(std::move(rank)), traffic_(traffic), arguments_(rank_->arguments()) {
+        : rank_(std::move(rank)), traffic_(traffic), number_(rank_->next_number()),
+          arguments_(rank_->arguments()) {
         rank_->pending().push_back(this);
     }
     Transfer(const Transfer&) = delete;
@@ -159,9 +165,13 @@ class Transfer final : public Exchange {
         Patience patience(rank_->options().timeout);
         while (!test())
             if (patience.pause()) {
-                rank_->watch().answer(traffic_);
+                const MpiWatch::Wait wait{.traffic = traffic_,
+                                          .number = number_,
+                                          .started = rank_->started(),
+                                          .since = patience.waited()};
+                rank_->watch().answer(wait);
                 if (patience.over())
-                    rank_->watch().time_out(traffic_, exchange_text(traffic_));
+                    rank_->watch().time_out(wait, exchange_text(traffic_));
             }
         waited_ = true;
     }
@@ -210,6 +220,7 @@ class Transfer final : public Exchange {
 
     std::shared_ptr<Rank> rank_;
     Traffic traffic_;
+    std::uint64_t number_;
     std::unique_ptr<MpiArguments> arguments_;
     std::size_t received_ = 0; ///< from others, for the timeline
     bool waited_ = false;

@@ -14,10 +14,8 @@ namespace truestep::distributed {
 
 namespace {
 
-using std::chrono::milliseconds;
-
 /// How long another rank may take to end this one.
-constexpr milliseconds resignation{5000};
+constexpr std::chrono::milliseconds resignation{5000};
 
 /// Small numbers, which every MPI supports. This many messages from one peer may be under way at
 /// once.
@@ -60,7 +58,7 @@ void free_departed() {
 /// that ends while some of them wait in there may leave an mpirun (Open MPI's 4.1) that never ends.
 /// Ending it here is safe.
 int wait_until_all_have_gone(MPI_Comm /*self*/, int /*key*/, void* /*value*/, void* /*state*/) {
-    for (Patience patience{milliseconds::zero()}; !departed().empty(); (void)patience.pause())
+    for (Patience patience{std::chrono::milliseconds::zero()}; !departed().empty(); (void)patience.pause())
         free_departed();
     return MPI_SUCCESS;
 }
@@ -149,6 +147,8 @@ void MpiMail::wait(const MpiArrival& arrival, std::size_t bytes) {
     if (!arrival.has(bytes)) {
         check(arrival.peer);
         waits_for_ = static_cast<std::uint64_t>(arrival.peer);
+        waits_in_ = arrival.awaited;
+        waits_since_ = std::chrono::steady_clock::now();
         Patience patience(options_.timeout);
         for (progress(); !arrival.has(bytes) && !arrival.is_another(); progress()) {
             if (arrival.never)
@@ -162,38 +162,6 @@ void MpiMail::wait(const MpiArrival& arrival, std::size_t bytes) {
     }
     if (arrival.is_another())
         end(other_text(arrival.peer, arrival.sent, rank_, arrival.awaited), false);
-}
-
-/// Asks the late rank for whom it waits, and so on, because a waiting rank is itself held up.
-/// Returns if the message comes after all.
-void MpiMail::time_out(const MpiArrival& arrival, std::size_t bytes) {
-    int last = arrival.peer;
-    const auto ask = [&] {
-        at(last).answer.reset();
-        notices_->send(last, {.kind = Notice::Kind::ask});
-    };
-    ask();
-    Patience patience(std::clamp(options_.timeout / 4, milliseconds{200}, milliseconds{1000}));
-    for (progress(); !patience.over(); progress()) {
-        if (arrival.has(bytes) || arrival.is_another())
-            return;
-        if (arrival.never)
-            end_by(arrival.peer, arrival.awaited);
-        if (at(last).answer) {
-            const std::uint64_t next = *at(last).answer;
-            if (next == Notice::none)
-                break;
-            last = static_cast<int>(next);
-            if (last == rank_ || at(last).answer)
-                break; // a circle
-            ask();
-        }
-        (void)patience.pause();
-    }
-    const std::string text = late_text(arrival.peer, arrival.awaited, rank_, options_.timeout);
-    if (last == arrival.peer)
-        end(text, false);
-    end(text + "; rank " + std::to_string(last) + " holds it up", true);
 }
 
 void MpiMail::end_by(int peer, const Label& awaited) {
@@ -258,10 +226,10 @@ void MpiMail::handle(int from, const Notice& notice) {
         handle_end(from, notice);
         break;
     case Notice::Kind::ask:
-        notices_->send(from, {.kind = Notice::Kind::answer, .count = waits_for_});
+        notices_->send(from, {.kind = Notice::Kind::answer, .count = waits_for_, .text = wait_line()});
         break;
     case Notice::Kind::answer:
-        peer.answer = notice.count;
+        peer.answer = {.waits_for = notice.count, .line = notice.text};
         break;
     case Notice::Kind::gone:
         peer.gone = true;

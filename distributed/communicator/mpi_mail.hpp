@@ -113,7 +113,11 @@ class MpiMail {
         std::deque<std::shared_ptr<MpiArrival>> asked; ///< that have not begun to arrive
         std::uint64_t asked_in_all = 0;
         std::optional<End> end;
-        std::optional<std::uint64_t> answer; ///< for whom it waits, if it has been asked
+        struct Answer {
+            std::uint64_t waits_for;
+            std::string line; ///< says so, for a report
+        };
+        std::optional<Answer> answer; ///< if it has been asked
         bool gone = false;
     };
 
@@ -133,6 +137,9 @@ class MpiMail {
     [[noreturn]] void end_by(int peer, const Label& awaited);
     [[noreturn]] void end(const std::string& text, bool by_another);
     void time_out(const MpiArrival& arrival, std::size_t bytes);
+    [[nodiscard]] int who_holds_up(int late) const;
+    [[nodiscard]] std::string wait_line() const;
+    void report_waits(int last) const;
 
     MpiOptions options_;
     MPI_Comm ranks_;
@@ -143,7 +150,9 @@ class MpiMail {
     std::vector<std::shared_ptr<MpiArrival>> arriving_;
     std::vector<std::vector<std::byte>> buffers_; ///< of one size, to be used again
     std::uint64_t waits_for_ = Notice::none;      ///< stays set after a wait that failed
-    std::string told_;                            ///< the text of the last Aborted
+    Label waits_in_;                              ///< or did last
+    std::optional<std::chrono::steady_clock::time_point> waits_since_; ///< likewise
+    std::string told_;                                                 ///< the text of the last Aborted
     bool told_by_another_ = false;
     std::optional<End> own_end_;
 };

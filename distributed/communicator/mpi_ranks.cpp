@@ -31,9 +31,10 @@ void wait_in_set_up(MPI_Request request, MPI_Comm ranks, const MpiOptions& optio
     Patience patience(options.timeout);
     for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;)
         if (patience.pause()) {
-            watch.answer(Traffic::agreement);
+            const MpiWatch::Wait wait{.started = 1, .since = patience.waited(), .in_set_up = true};
+            watch.answer(wait);
             if (patience.over())
-                watch.time_out(Traffic::agreement, "the set-up of the communicator");
+                watch.time_out(wait, "the set-up of the communicator");
         }
 }
 

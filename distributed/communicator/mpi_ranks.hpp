@@ -19,6 +19,9 @@ class Patience {
     bool pause();
 
     [[nodiscard]] bool over() const { return last_look_ > deadline_; }
+    [[nodiscard]] std::chrono::milliseconds waited() const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(last_look_ - start_);
+    }
 
   private:
     using Clock = std::chrono::steady_clock;

@@ -2,6 +2,7 @@
 #include <truestep/verify/collectives/check.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 #include <truestep/verify/verdict_builder.hpp>
 
 #include "definitions.hpp"
+#include "hangs.hpp"
 
 namespace truestep::verify::collectives {
 
@@ -30,11 +32,13 @@ class Checker {
 
     Verdict check() {
         verdict_.block = run_.front().block;
-        for (const JoinedGroup& group : join(run_))
+        const std::vector<JoinedGroup> groups = join(run_);
+        for (const JoinedGroup& group : groups)
             check_group(group);
         check_steps();
+        std::ranges::move(find_hangs(groups), std::back_inserter(verdict_.findings));
         std::ranges::stable_sort(verdict_.findings, {}, &Finding::at);
-        note_ends();
+        note_ends(groups);
         return std::move(verdict_);
     }
 
@@ -158,7 +162,7 @@ class Checker {
         verdict_.findings.push_back(std::move(finding));
     }
 
-    void note_ends() {
+    void note_ends(const std::vector<JoinedGroup>& joined) {
         std::set<std::string> groups;
         std::size_t calls = 0;
         std::vector<std::string>& notes = verdict_.notes;
@@ -166,11 +170,13 @@ class Checker {
             for (const auto& [number, group] : recording.groups)
                 groups.insert(listed(group.ranks) + " " + std::to_string(group.ordinal));
             calls += recording.calls.size();
+            const std::string last = last_wait_text(joined, recording);
             if (!recording.ended)
                 notes.push_back(
                     recording.path.string() +
                     " has no end: the process was killed or still runs; what it wrote before, " +
-                    count_of(recording.calls.size(), "call") + ", was checked");
+                    count_of(recording.calls.size(), "call") + ", was checked" +
+                    (last.empty() ? "" : "; " + last));
             for (const Call& call : recording.calls)
                 if (const std::string& why = call.failed.empty() ? call.unseen : call.failed; !why.empty())
                     notes.push_back("rank " + std::to_string(recording.rank) + ", call " +

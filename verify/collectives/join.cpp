@@ -67,6 +67,7 @@ std::vector<JoinedGroup> join(const std::vector<Recording>& run) {
             JoinedGroup& one = joined[{group.ranks, group.ordinal}];
             if (one.ranks.empty()) {
                 one.ranks = group.ranks;
+                one.ordinal = group.ordinal;
                 one.calls.resize(group.ranks.size());
                 for (const int rank : group.ranks)
                     one.recordings.push_back(&run[static_cast<std::size_t>(rank)]);

@@ -21,6 +21,7 @@ struct Member {
 /// The calls of one group, as each rank made them.
 struct JoinedGroup {
     std::vector<int> ranks;
+    Index ordinal = 0;                        ///< among the groups of these ranks
     std::vector<const Recording*> recordings; ///< one a rank of it
     std::vector<std::vector<const Call*>> calls;
     /// Messages by sender, receiver and tag, each side in its order.

@@ -105,6 +105,9 @@ class RecordingReader {
             call.failed = one_line(object.text("why"));
         } else if (json.contains("step")) {
             read_step(object);
+        } else if (json.contains("hang")) {
+            read_hang(json, object);
+            return;
         } else if (json.contains("end")) {
             recording_.ended = true;
             if (object.count("end") != static_cast<Index>(recording_.calls.size()))
@@ -112,6 +115,26 @@ class RecordingReader {
         } else {
             throw Error(where_ + ": this tool does not know such a record; use the truestep that wrote it");
         }
+        recording_.hang.reset(); // it was only slow
+    }
+
+    void read_hang(const nlohmann::json& json, ObjectReader& object) {
+        Hang hang;
+        object.count("hang");
+        hang.silent = seconds_of(object.required("silent"));
+        for (const nlohmann::json& entry : object.list("waits")) {
+            if (!entry.is_array() || entry.size() != 2)
+                throw Error(where_ + ": a wait is not a list of a call and seconds");
+            hang.waits.push_back({called(size_of(entry[0])).number, seconds_of(entry[1])});
+        }
+        hang.stack = texts(object.list("stack"));
+        if (json.contains("flight")) {
+            const std::vector<std::string> flight = texts(object.list("flight"));
+            if (flight.size() != 2)
+                throw Error(where_ + ": flight is not a list of a file and its newest entry");
+            hang.flight = flight[1] + " (" + flight[0] + ")";
+        }
+        recording_.hang = std::move(hang);
     }
 
     void read_call(const nlohmann::json& json, ObjectReader& object) {
@@ -196,6 +219,12 @@ class RecordingReader {
         if (!entry.is_number_unsigned() || entry.get<std::uint64_t>() > (std::uint64_t{1} << 48U))
             throw Error(where_ + ": a size is not a whole number of at least 0");
         return entry.get<Index>();
+    }
+
+    double seconds_of(const nlohmann::json& entry) {
+        if (!entry.is_number() || !(entry.get<double>() >= 0.0))
+            throw Error(where_ + ": seconds are not a number of at least 0");
+        return entry.get<double>();
     }
 
     std::vector<int> integers(const nlohmann::json& list) {

@@ -49,7 +49,8 @@ std::string text_report(const Verdict& verdict) {
     for (const std::string& note : verdict.notes)
         text += "  note: " + note + "\n";
     for (const Finding& finding : verdict.findings) {
-        text += "WRONG  " + finding.where + "\n       " + finding.what + "\n";
+        text += (finding.kind == "hang" ? "HANGS  " : "WRONG  ") + finding.where + "\n       " +
+                finding.what + "\n";
         for (const std::string& detail : finding.details)
             text += "         " + detail + "\n";
     }

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import truestep.torch  # noqa: E402
 from truestep import _torch_watch  # noqa: E402
 
 TOOL = os.environ.get("TRUESTEP_TOOL", "")
+RECORDER = hasattr(getattr(torch._C, "_distributed_c10d", None), "FlightRecorderHook")  # PyTorch's, of gloo's collectives
 HOOKS = hasattr(dist.ProcessGroup, "register_pre_hook")
 if not TOOL or not hasattr(os, "fork"):
     needs.skip("no TRUESTEP_TOOL, or no fork")
@@ -34,8 +36,8 @@ if not hasattr(dist.distributed_c10d, "_register_process_group"):
     needs.skip(f"PyTorch {torch.__version__} is older than 2.1, and is refused; ci/torch makes an environment that will do")
 import watched_ranks  # noqa: E402
 from watched_runs import (  # noqa: E402
-    another_call, another_shape, averaging_by_future, data_parallel, data_parallel_watched, every_operation, fully_shard, killed, overwriting_input,
-    overwriting_output, sharded, skipping, wrong_backend)
+    another_call, another_shape, averaging_by_future, data_parallel, data_parallel_watched, every_operation, fully_shard, hanging, killed, overwriting_input,
+    overwriting_output, sharded, skipping, slow, wrong_backend)
 
 
 class OfOneRank(unittest.TestCase):
@@ -47,7 +49,7 @@ class OfOneRank(unittest.TestCase):
 
     def test_what_cannot_be_is_told(self) -> None:
         for options, text in (({"every": 0}, "every is 0"), ({"sample": 0}, "sample is 0"), ({"sample": 2}, "sample is 2"),
-                              ({"model": [3]}, "parameter 0, which is int")):
+                              ({"model": [3]}, "parameter 0, which is int"), ({"hang": -1}, "hang is -1")):
             with self.assertRaisesRegex(truestep.Error, text):
                 truestep.torch.watch("x", **options)
         with truestep.torch.watch("x"), self.assertRaisesRegex(truestep.Error, "watched already"):
@@ -185,6 +187,30 @@ class OfRanks(unittest.TestCase):
         files = [f"{self.folder}/run.rank{rank}.collectives" for rank in range(2)]
         done = subprocess.run([sys.executable, "-m", "truestep", "collectives", *files], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, text))  # the package's command is the tool's
+
+    def test_a_hang_is_found_with_who_waits_and_who_is_missing(self) -> None:
+        with unittest.mock.patch.dict(os.environ, TORCH_FR_BUFFER_SIZE="100"):
+            found = self.finds(hanging, "hang", "it has not ended: rank 1 has not called it", world=3, fails=True, hang=0.4)
+        self.assertEqual(found["where"], "call 3 of rank 0, all-reduce SUM of float32[10] over ranks 0, 1, 2")
+        self.assertEqual(found["ranks"], [1])
+        for rank, detail in zip((0, 2), found["details"]):
+            self.assertRegex(detail, rf"^rank {rank}: .*watched_runs.py:[0-9]+ hanging.*, waits for [01]\.[0-9] s$")
+        self.assertRegex(found["details"][2], r"^rank 1: .*watched_runs.py:[0-9]+ loading, from .*watched_runs.py:[0-9]+ hanging.*"
+                         r"in no collective for [01]\.[0-9] s; its last was call 2, all-reduce SUM of float32\[10\]$")
+        flights = found["details"][3:]
+        if RECORDER:
+            self.assertRegex(flights[0], r"recorder of rank 0: gloo:all_reduce 4 of 0/default_pg, scheduled, not retired \(run.rank.collectives.flight0\)$")
+            self.assertRegex(flights[1], r"rank 1: gloo:all_reduce 3 of 0/default_pg, scheduled, retired ")
+            self.assertEqual(len(list(Path(self.folder).glob("run.rank.collectives.flight[0-2]"))), 3)
+
+    def test_a_run_that_is_killed_before_its_hang_is_reported_shows_it_in_a_note(self) -> None:
+        text = self.told(self.watched(hanging, 2, fails=True, hang=0), 0)
+        self.assertRegex(text, r"rank0.collectives has no end: .*; it was in call 3, all-reduce SUM of float32\[10\], which rank 1 has not called\n")
+
+    def test_a_slow_rank_is_no_hang(self) -> None:
+        files = self.watched(slow, 2, hang=0.3)
+        self.assertIn(b'{"hang":', Path(files[0]).read_bytes())
+        self.assertIn("hold: all of 3 collectives", self.told(files, 0))
 
     def test_the_page_shows_what_its_example_gives(self) -> None:
         page = [line[4:] for line in (Path(__file__).parents[3] / "docs/collectives.md").read_text().splitlines() if line.startswith("    ") or not line]

@@ -1,6 +1,8 @@
 """Runs that are watched: right ones, under DistributedDataParallel, FSDP2 and by hand, and one of each kind of mistake. Each is what a rank does."""
 
 import os
+import signal
+import threading
 import time
 from typing import Any
 
@@ -232,6 +234,26 @@ def overwriting_output(rank: int, world: int, by: tuple[int, ...] = (1,)) -> Non
             time.sleep(0.01)
         mine.mul_(2)
     work.wait()
+
+
+def hanging(rank: int, world: int) -> None:
+    """Rank 1 is long over its data, the others wait for it, and somebody kills the run."""
+    for _ in range(3):
+        dist.all_reduce(torch.ones(10))
+    threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    if rank == 1:
+        loading(60)
+    dist.all_reduce(torch.ones(10))
+
+
+def loading(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def slow(rank: int, world: int) -> None:
+    for _ in range(3):
+        dist.all_reduce(torch.ones(10))
+        loading(rank)
 
 
 def killed(rank: int, world: int) -> None:

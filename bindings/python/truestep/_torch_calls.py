@@ -269,13 +269,22 @@ class Interception:
             # C++ waits for it where nobody sees it, and may write to the memory right after. A future's callbacks come after its waiters.
             self._plain_wait(work)
             self._watcher.completed(call)
+        else:
+            self._watcher.let_go(call)
 
     def _hold(self, work: Any, call: Call) -> None:
         """Until it is waited for, or Python lets go of it."""
-        if work is not None:
+        if work is None:
+            self._watcher.let_go(call)
+        else:
             key = id(work)
             self._works[key] = call
-            weakref.finalize(work, self._works.pop, key, None).atexit = False
+            weakref.finalize(work, self._forget, key).atexit = False
+
+    def _forget(self, key: int) -> None:
+        call = self._works.pop(key, None)
+        if call is not None:
+            self._watcher.let_go(call)
 
     def _wait(self, inside: Any) -> Any:
         def wait(work: Any, *arguments: Any, **options: Any) -> Any:

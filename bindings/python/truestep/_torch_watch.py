@@ -19,12 +19,11 @@ import torch.distributed as dist
 from . import _library, _values
 from ._errors import Error
 from ._torch_calls import Call, Interception, Operand, versions
+from ._torch_hang import Sentinel, caller, flight_recorder, last_of, main_thread
 from ._torch_online import Online, packed
 
 _FORMAT, _VERSION = "truestep-collectives", "1"
-_FRAMES = 3
 _LEAST = 64  # values of a tensor that a sample has, if it has as many
-_OURS = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
 _U64 = np.uint64
 _WORD = (1 << 64) - 1
 
@@ -73,23 +72,6 @@ def _print_of(address: int, size: int) -> int:
     return result.value
 
 
-def _caller() -> list[str]:
-    """The innermost frames outside of PyTorch and this package; where C++ calls from a thread of its own, those of the main thread."""
-    found: list[str] = []
-    frame: Any = sys._getframe(1)
-    for _ in range(2):
-        while frame is not None and len(found) < _FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OURS) and not code.co_filename.startswith("<frozen"):
-                found.append(f"{code.co_filename}:{frame.f_lineno} {code.co_name}")
-            frame = frame.f_back
-        main = threading.main_thread()
-        if found or threading.current_thread() is main:
-            break
-        frame = sys._current_frames().get(main.ident or 0)
-    return found
-
-
 class _Group:
     """A process group as this rank knows it."""
 
@@ -113,17 +95,22 @@ class watch:
     ``online=100`` also checks in the run itself: before each hundredth collective of a group its ranks send what they wrote since to the first
     of them, over a second group, and what does not hold is raised on all. What that costs is printed at the end.
 
+    Once ``hang=`` seconds pass in which no collective of this rank begins or ends, the file and standard error get what this rank waits for and
+    where it is, and PyTorch's flight recorder is dumped if it is on (``TORCH_FR_BUFFER_SIZE``); 0: never.
+
     A call that C++ makes, as DistributedDataParallel's reducer does, is waited for at once where its values are taken.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every: int = 1, sample: float = 0.001, model: Any = None, online: int = 0,
-                 hooks: bool | None = None) -> None:
+                 hooks: bool | None = None, hang: float = 300.0) -> None:
         if every < 1:
             raise Error(f"watch: every is {every}; it is 1 or more")
         if not 0 < sample <= 1:
             raise Error(f"watch: sample is {sample}; it is a share above 0, up to 1, which keeps all values")
         if online < 0:
             raise Error(f"watch: online is {online}; give how many collectives are between two checks, or 0 for none")
+        if not hang >= 0:
+            raise Error(f"watch: hang is {hang}; give the seconds after which a rank in a collective is reported, or 0 for never")
         if not dist.is_available():
             raise Error("watch: this PyTorch has no torch.distributed; there are no collectives to watch")
         self._path, self._every, self._block, self._online = os.fspath(path), every, max(1, round(1 / sample)), online
@@ -132,6 +119,8 @@ class watch:
         self._groups: dict[int, _Group] = {}
         self._ordinals: dict[tuple[int, ...], int] = {}
         self._named = 0
+        self._under_way: dict[int, tuple[Call, float]] = {}  # calls whose end has not been seen, and since when
+        self._sentinel = Sentinel(hang, self._report_hang)
         self._parameters, self._begun = _named(model), frozenset[str]()
         self._interception = Interception(self, hooks)
         if dist.is_initialized():
@@ -153,6 +142,7 @@ class watch:
         self._interception.remove()
         if self._unhook is not None:
             self._unhook()
+        self._sentinel.stop()
         for known in self._groups.values():
             if known.online is not None:
                 known.online.say_cost()
@@ -183,6 +173,7 @@ class watch:
         self._head = {"format": _FORMAT, "version": _VERSION, "run": run, "started": int(time.time()), "rank": rank, "world": world,
                       "torch": str(torch.__version__), "hooks": self._interception.hooks, "every": self._every, "block": self._block}
         self._write(self._head)
+        self._sentinel.start()
 
     def _write(self, record: dict[str, Any], payload: bytes = b"") -> None:
         """One write a record, so that of a process that is killed all whole ones are there."""
@@ -246,7 +237,7 @@ class watch:
             record["async"] = True
         record["shapes"] = [_shape(tensor) for tensor in call.inputs], [_shape(tensor) for tensor in call.outputs]
         payload: list[bytes] = []
-        record["stack"] = _caller()
+        record["stack"] = caller()
         try:
             for tensor in (*call.inputs, *call.outputs) if call.looks else ():
                 _values.check_memory(tensor, call.name)
@@ -257,12 +248,15 @@ class watch:
             call.prints, record["in"] = self._looked_at(call.given, call, payload)
             call.size, call.me = len(known.ranks), me
         self._write(record, b"".join(payload))
+        self._under_way[call.number] = call, time.monotonic()
+        self._sentinel.touch()
         if known.online is not None and not message:
             call.online = known.online
             known.online.window[call.number] = [(record, b"".join(payload))]
 
     def completed(self, call: Call) -> None:
         """The work is done, and nobody who waits for it has gone on."""
+        self.let_go(call)
         if not call.looks or self._stopped:
             return
         record: dict[str, Any] = {"done": call.number}
@@ -278,7 +272,35 @@ class watch:
             call.online.window[call.number].append((record, b"".join(payload)))
 
     def failed(self, call: Call, why: str) -> None:
+        self.let_go(call)
         self._write({"failed": call.number, "why": why})
+
+    def let_go(self, call: Call) -> None:
+        """It has ended, or nobody will see its end."""
+        if self._under_way.pop(call.number, None) is not None:
+            self._sentinel.touch()
+
+    def _report_hang(self, silent: float) -> None:
+        """What this rank waits for and where it is, after so many seconds without a collective that began or ended."""
+        now = time.monotonic()
+        under_way = sorted(list(self._under_way.items()), key=lambda entry: entry[0])  # other threads change it
+        waits = [[number, round(now - since, 1)] for number, (_, since) in under_way]
+        stack = main_thread()
+        record: dict[str, Any] = {"hang": self._calls, "silent": round(silent, 1), "waits": waits, "stack": stack}
+        flight = flight_recorder()
+        if flight is not None:
+            file = f"{self._path.replace('{rank}', '')}.flight{self._head['rank']}"
+            try:
+                with open(file, "wb") as out:
+                    out.write(flight)
+                record["flight"] = [os.path.basename(file), last_of(flight)]
+            except OSError as error:
+                sys.stderr.write(f"truestep: {file}: cannot be written: {error.strerror}; PyTorch's flight recorder is not kept\n")
+        self._write(record)
+        if self._head["world"] > 1:
+            what = f"has waited in {under_way[0][1][0].name} (call {under_way[0][0]})" if under_way else "has begun no collective"
+            sys.stderr.write(f"truestep: rank {self._head['rank']} {what} for {silent:.3g} s, at {stack[0] if stack else 'an unknown place'}; "
+                             "truestep collectives with the files of all ranks shows which one is missing\n")
 
     def _print(self, operand: Operand) -> int:
         tensor, begin, count = operand
@@ -332,7 +354,7 @@ class watch:
                 known, self._begun = name in self._begun, self._begun | {name}
                 entries.append([name, list(values.shape), key, "" if known else f"{self._print((values, 0, -1)):016x}",
                                 "" if gradient is None else f"{self._print((gradient, 0, -1)):016x}"])
-        self._write({"step": step, "after": self._calls, "parameters": entries, "stack": _caller()})
+        self._write({"step": step, "after": self._calls, "parameters": entries, "stack": caller()})
 
 
 def _shape(tensor: torch.Tensor) -> list[Any]:

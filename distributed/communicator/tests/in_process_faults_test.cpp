@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <truestep/problem/timeline.hpp>
 
 #include "exchanges.hpp"
 
@@ -21,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -91,6 +94,36 @@ TEST(InProcessFaults, AllHangingRanksAreNamed) {
         throw Aborted(end);
     };
     EXPECT_THROW(run_ranks(6, step, 100ms), Aborted);
+}
+
+/// The report of a timeout says of each rank what it waits for, since when and for whom.
+TEST(InProcessFaults, ATimeoutShowsWhatEachRankWaitsFor) {
+    const auto path = std::filesystem::temp_directory_path() / "truestep_in_process_faults_test.json";
+    problem::Timeline::start(path);
+    std::latch others_are_told(2);
+    const auto step = [&](Communicator& communicator) {
+        AllGather(communicator, 0, true).wait();
+        if (communicator.rank() == 1) {
+            others_are_told.wait();
+            return;
+        }
+        AllToAll exchange(communicator, 1);
+        const std::string end = told([&] { exchange.wait(); });
+        others_are_told.count_down();
+        throw Aborted(end);
+    };
+    testing::internal::CaptureStderr();
+    EXPECT_THROW(run_ranks(3, step, 300ms), Aborted);
+    const std::string report = testing::internal::GetCapturedStderr();
+    problem::Timeline::write();
+    std::filesystem::remove(path);
+    for (const char* rank : {"0", "2"})
+        EXPECT_THAT(report, ContainsRegex("  rank " + std::string(rank) +
+                                          " has waited 0.[0-9] s for rank 1 in a payload exchange "
+                                          "\\(number 1\\)\n    mask: for 0.0[0-9]+ s, ended 0.[0-9]+ s "
+                                          "ago\n    payload: for 0.[0-9]+ s until now\n"));
+    EXPECT_THAT(report, ContainsRegex("  rank 1 does not wait: its last wait, in a mask exchange \\(number "
+                                      "0\\), began 0.[0-9] s ago\n    mask: "));
 }
 
 TEST(InProcessFaults, ARankThatHasLeftIsNamedAtOnce) {

@@ -14,7 +14,7 @@ passed=0
 # died. ENDED: the ranks that end well all the same, and no others.
 check() {
     local ranks=$1 mode=$2 guilty=$3 status=$4 pattern=$5 expected_ends
-    local output code lines expected_lines=1 ends wrong=""
+    local code lines expected_lines=1 ends wrong="" # and output, which is looked at afterwards, too
     expected_ends=$(printf 'rank %s ended\n' "${@:6}")
     [ $# -gt 5 ] || expected_ends=""
     output=$(timeout --kill-after=5 "$limit" \
@@ -55,6 +55,10 @@ check 4 --unwind 1 abort '^truestep: rank 1 has failed: an error has ended it; a
 check 2 --hang 1 abort "$(late 1 0)"
 check 4 --hang 0 abort "$(late 0 1)" 2 3
 check 6 --hang 2 abort "$(late 2 3)" 0 1
+for line in 'rank 3 has waited [2-9]\.[0-9] s for rank 2 in parameters \(message 3\)' 'rank 4 has waited [1-9]\.[0-9] s for rank 3 in parameters \(message [34]\)' \
+    'rank 2 does not wait, or is dead: it gave no answer'; do
+    grep -Eqx "  $line" <<<"$output" || { failed=$((failed + 1)); echo "FAILED: no line '$line' in"; sed 's/^/    /' <<<"$output"; }
+done
 check 4 --wrong 2 abort '^truestep: rank 2 sent its parameters \(message 9, 9000 bytes\) where rank 3 awaits its parameters \(message 3, .* bytes\); all ranks end$' 0 1
 check 2 --deaf 0 abort '^truestep: rank 0 did not take the parameters \(message 3\) of rank 1 within 2 s; all ranks end$' 1
 # Open MPI names the rank that was killed, MPICH only the process.

@@ -48,6 +48,10 @@ TUNED = [
     (GROUP, "constexpr std::size_t at_first = 16;", "constexpr std::size_t at_first = 1;"),
     (GROUP, "constexpr int looks = 64;", "constexpr int looks = 1;"),
     (GROUP, "constexpr int yields = 8;", "constexpr int yields = 1;"),
+    # The reports of a timeout only read what threads write whole, and what they print is for people.
+    (GROUP, "made_ = std::chrono::steady_clock::now();", "made_{};"),
+    (GROUP, "const std::string waits = waits_report();", "const std::string waits;"),
+    (PEERS, "const std::string waits = waits_report();\n        if (!reported_.exchange(true))\n            std::fputs(waits.c_str(), stderr);", "\n\n"),
     (EXCHANGES, "std::copy_n(values_of(lane) + begin, values, sum);",
      "model::copy(sum, values_of(lane) + begin, values * sizeof(float));"),
     (EXCHANGES, "std::copy_n(sums.data(), values, receive + begin);",

@@ -28,8 +28,9 @@ class Timeline {
     /// Adds the spans so far to the file. A process that ends in another way than by exit() calls it.
     static void write() noexcept;
 
-    /// The newest spans of the process, one line each; empty while the timeline is off.
-    [[nodiscard]] static std::string last_spans(std::size_t count);
+    /// The newest spans of a rank, those that have not ended among them, one line each. Empty while the
+    /// timeline is off.
+    [[nodiscard]] static std::string last_spans(int rank, std::size_t count);
 
   private:
     friend class Span;

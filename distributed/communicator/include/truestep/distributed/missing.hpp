@@ -25,6 +25,20 @@ namespace truestep::distributed {
 /// Text such as "rank 2: what happened", the form in which reasons are passed on.
 [[nodiscard]] std::string reason_text(int rank, const std::string& reason);
 
+/// "  rank 0 has waited 2.0 s for rank 1 in a payload exchange", and below it the rank's last spans where a
+/// timeline is on: a line of what is printed at a timeout.
+[[nodiscard]] std::string wait_text(int rank, std::chrono::milliseconds since, std::span<const int> awaited,
+                                    const std::string& where, const std::string& spans);
+
+/// The same about a rank that does not wait: "  rank 1 does not wait: its last wait began 3.1 s ago".
+[[nodiscard]] std::string idle_text(int rank, const std::string& why, const std::string& spans);
+
+/// The spans of a rank that are printed at a timeout.
+[[nodiscard]] std::string last_spans(int rank);
+
+/// Text such as "2.0 s".
+[[nodiscard]] std::string tenths_text(std::chrono::milliseconds time);
+
 /// The identity of a message between two ranks, which both sides state.
 struct Label {
     Traffic traffic{};
@@ -33,6 +47,9 @@ struct Label {
 
     bool operator==(const Label&) const = default;
 };
+
+/// "parameters (message 7)".
+[[nodiscard]] std::string message_text(const Label& label);
 
 /// "rank 2 did not send its parameters (message 7) to rank 3 within 5 s".
 [[nodiscard]] std::string late_text(int from, const Label& label, int to,

@@ -15,7 +15,8 @@ namespace truestep::verify::collectives {
 /// Something that does not hold, in the order in which it happened.
 struct Finding {
     Index at = 0;      ///< calls of the first of its ranks before it
-    std::string kind;  ///< "order", "op", "value", "copy", "moved", "overwritten", "gradient"
+    std::string kind;  ///< "order", "op", "value", "copy", "moved", "overwritten", "gradient",
+                       ///< "hang"
     std::string where; ///< "call 7, all-reduce of float32[4096] over ranks 0, 1"
     std::string what;
     std::vector<std::string> details = {}; ///< callers and the like, a line each

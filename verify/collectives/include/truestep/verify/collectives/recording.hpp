@@ -59,6 +59,18 @@ struct Group {
     Index ordinal = 0; ///< among the groups of these ranks
 };
 
+/// The last word of a rank in which for long no collective began or ended.
+struct Hang {
+    double silent = 0.0; ///< seconds
+    struct Wait {
+        Index call;
+        double seconds;
+    };
+    std::vector<Wait> waits;        ///< calls whose end it has not seen
+    std::vector<std::string> stack; ///< where its main thread was
+    std::string flight; ///< the newest entry of PyTorch's flight recorder, and the file of the dump
+};
+
 /// The gradients with which an optimizer steps.
 struct Step {
     struct Parameter {
@@ -87,6 +99,7 @@ struct Recording {
     std::map<int, Group> groups;
     std::vector<Call> calls;
     std::vector<Step> steps;
+    std::optional<Hang> hang{};
     bool ended = false; ///< the watching was stopped, and not the process killed
     bool torn = false;  ///< it ends in the midst of a record
 };
