@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <ctime>
+#include <thread>
 #include <vector>
 
 #include <malloc.h>
@@ -50,19 +51,28 @@ double seconds_of(const Action& action, ClockFunction now = thread_seconds) {
 
 using Samples = std::vector<double>;
 
-/// The yardstick: bytes per second that a plain copy of 64 MiB reads and writes, the best of five, once a
-/// process.
-inline double copy_bytes_per_second() {
+/// The yardstick: bytes per second that a plain copy of 64 MiB by so many threads reads and writes, the
+/// best of five, once a process.
+template <int threads = 1>
+double copy_bytes_per_second() {
     static const double best = [] {
         constexpr std::size_t bytes = std::size_t{64} << 20U;
         const std::vector<char> from(bytes, 1);
         std::vector<char> to(bytes, 2);
+        const auto copy = [&](std::size_t part) {
+            std::memcpy(to.data() + part * (bytes / threads), from.data() + part * (bytes / threads),
+                        bytes / threads);
+            benchmark::DoNotOptimize(to.data());
+        };
+        const auto by_all = [&] {
+            std::vector<std::jthread> others;
+            for (std::size_t part = 1; part < threads; ++part)
+                others.emplace_back(copy, part);
+            copy(0);
+        };
         double least = 1e9;
         for (int repetition = 0; repetition < 5; ++repetition)
-            least = std::min(least, seconds_of([&] {
-                                 std::memcpy(to.data(), from.data(), bytes);
-                                 benchmark::DoNotOptimize(to.data());
-                             }));
+            least = std::min(least, seconds_of(by_all, threads == 1 ? thread_seconds : wall_seconds));
         return 2.0 * static_cast<double>(bytes) / least;
     }();
     return best;

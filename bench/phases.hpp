@@ -19,7 +19,7 @@ constexpr std::array<const char*, 8> phase_names{"check",   "local", "select", "
                                                  "advance", "fold",  "update", "rest"};
 using PhaseSeconds = std::array<double, phase_names.size()>;
 
-/// Adds up, phase by phase, a backend's processor time in the caller's thread.
+/// Adds up, phase by phase, a backend's time by the clock given.
 class PhasedBackend final : public distributed::scape::ForwardingBackend,
                             public distributed::scape::ConsumedGradients {
     using To = distributed::scape::ForwardingBackend;
@@ -32,15 +32,16 @@ class PhasedBackend final : public distributed::scape::ForwardingBackend,
     auto in(Phase phase, const Work& work) {
         struct Clock {
             double& sum;
-            double begin = thread_seconds();
-            ~Clock() { sum += thread_seconds() - begin; }
-        } const clock{seconds_[static_cast<std::size_t>(phase)]};
+            ClockFunction now;
+            double begin = now();
+            ~Clock() { sum += now() - begin; }
+        } const clock{seconds_[static_cast<std::size_t>(phase)], now_};
         return work();
     }
 
   public:
-    PhasedBackend(std::unique_ptr<Backend> backend, PhaseSeconds& seconds)
-        : To(std::move(backend)), consumed_(To::capabilities().consumed), seconds_(seconds) {}
+    PhasedBackend(std::unique_ptr<Backend> backend, PhaseSeconds& seconds, ClockFunction now)
+        : To(std::move(backend)), consumed_(To::capabilities().consumed), seconds_(seconds), now_(now) {}
 
     distributed::scape::Capabilities capabilities() override {
         distributed::scape::Capabilities can = To::capabilities();
@@ -81,6 +82,7 @@ class PhasedBackend final : public distributed::scape::ForwardingBackend,
   private:
     distributed::scape::ConsumedGradients* consumed_;
     PhaseSeconds& seconds_;
+    ClockFunction now_;
 };
 
 } // namespace truestep::bench

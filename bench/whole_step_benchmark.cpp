@@ -1,6 +1,7 @@
 // Compares a whole step of one rank, phase by phase, with two memory passes that every step needs:
 // an axpy in place (g and e, 12 bytes a parameter) and a scaling in place (w, 8). Step and floor
-// take turns on each rank, in one process. Ranks are threads, and each one's processor time counts.
+// take turns on each rank, in one process. Ranks are threads, and each one's processor time counts; wall
+// time does where several threads share one rank's passes.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/optimizer.hpp>
 
 #include "kernel_data.hpp"
@@ -27,15 +29,15 @@ using problem::Index;
 /// repeating one would let residuals grow unnaturally, and the threshold jump.
 class MeasuredRank {
   public:
-    MeasuredRank(Index size, double density, Communicator& communicator)
-        : communicator_(communicator), scratch_(static_cast<std::size_t>(size), 0.0F),
-          gradient_(static_cast<std::size_t>(size)) {
+    MeasuredRank(Index size, double density, Communicator& communicator, int threads)
+        : communicator_(communicator), now_(threads == 1 ? thread_seconds : wall_seconds),
+          scratch_(static_cast<std::size_t>(size), 0.0F), gradient_(static_cast<std::size_t>(size)) {
         const Layout model({{"all", size, false}});
         auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), model,
                                              PartitionRule::by_shard, {});
         const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
-        auto backend =
-            std::make_unique<PhasedBackend>(distributed::scape::make_host_backend(problem, start), phases_);
+        auto backend = std::make_unique<PhasedBackend>(
+            distributed::scape::make_host_backend(problem, start, threads), phases_, now_);
         optimizer_ = std::make_unique<Optimizer>(
             problem, problem::ranges(model, communicator.size(), PartitionRule::by_shard),
             DensitySchedule::constant(density), std::move(backend), communicator, Optimizer::Options{});
@@ -47,13 +49,13 @@ class MeasuredRank {
     /// Takes a step that consumes its gradient, or only reads it.
     void step(bool using_up) {
         phases_ = {};
-        const double begin = thread_seconds();
+        const double begin = now_();
         if (using_up)
             optimizer_->step_using_up(gradient_, 1e-3);
         else
             optimizer_->step(gradient_, 1e-3);
         static_cast<void>(optimizer_->coming_mask()); // in this step's time; else the next step decodes it
-        seconds_ = thread_seconds() - begin;
+        seconds_ = now_() - begin;
         double& rest = phases_[static_cast<std::size_t>(Phase::rest)];
         rest = seconds_;
         for (std::size_t phase = 0; phase + 1 < phases_.size(); ++phase)
@@ -80,6 +82,7 @@ class MeasuredRank {
 
   private:
     Communicator& communicator_;
+    ClockFunction now_;
     distributed::AlignedFloats scratch_;
     distributed::AlignedFloats gradient_;
     int made_ = 0;
@@ -89,15 +92,39 @@ class MeasuredRank {
     double floor_seconds_ = 0.0;
 };
 
-template <bool using_up>
+/// The bytes a parameter that a phase has to move at least, or 0 where they depend on the values: vectors
+/// of the model, masks (a bit each), and vectors on the mask.
+double least_bytes_of(Phase phase, double density, bool using_up, Index size, int workers) {
+    constexpr double mask = 1.0 / 8;
+    const double packed = 4 * density;
+    switch (phase) {
+    case Phase::check:
+        return using_up ? 0 : 4; // g
+    case Phase::local:
+        return 12 + 2 * mask + 2 * packed; // g, e and the new e; both masks; m and the payload
+    case Phase::decode: {
+        const Index shard = size / workers;
+        const auto k = static_cast<Index>(density * static_cast<double>(shard));
+        const auto code = static_cast<double>(distributed::scape::coded_bytes(shard, k));
+        return mask + code / static_cast<double>(shard);
+    }
+    case Phase::update:
+        return 8 + 2 * mask + 2 * packed; // w twice; both masks; m and M
+    default:
+        return 0;
+    }
+}
+
+template <bool using_up, int threads = 1>
 void whole_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
+    const double density = 1.0 / static_cast<double>(state.range(2));
     TimeOverFloor seconds;
     std::array<Samples, phase_names.size()> phases;
     run_ranks(workers, [&](Communicator& communicator) {
         const bool first = communicator.rank() == 0;
-        MeasuredRank rank(size, 1.0 / static_cast<double>(state.range(2)), communicator);
+        MeasuredRank rank(size, density, communicator, threads);
         // After these steps it can predict thresholds, and looks for the coming mask in its local
         // pass: as in bench_peers.
         constexpr int warm_up = 25;
@@ -126,9 +153,18 @@ void whole_step(benchmark::State& state) {
     state.counters["x_limit"] = quantile(seconds.action, 0.1) / floor;
     state.counters["floor_ms"] = floor * 1e3;
     state.counters["share_of_copy"] =
-        least_bytes(size, 1) / median(seconds.action) / copy_bytes_per_second();
-    for (std::size_t phase = 0; phase < phases.size(); ++phase)
-        state.counters[phase_names[phase]] = quantile(phases[phase], 0.1) / floor;
+        least_bytes(size, 1) / median(seconds.action) / copy_bytes_per_second<threads>();
+    for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+        const double tenth = quantile(phases[phase], 0.1);
+        state.counters[phase_names[phase]] = tenth / floor;
+        const double bytes = least_bytes_of(static_cast<Phase>(phase), density, using_up, size, workers);
+        if (bytes == 0)
+            continue;
+        const std::string name = phase_names[phase];
+        state.counters[name + "_B/param"] = bytes;
+        state.counters[name + "_of_copy"] =
+            bytes * static_cast<double>(size) / tenth / copy_bytes_per_second<threads>();
+    }
 }
 
 void whole_step_arguments(benchmark::internal::Benchmark* benchmark) {
@@ -140,7 +176,14 @@ void whole_step_arguments(benchmark::internal::Benchmark* benchmark) {
                 benchmark->Args({size, ranks, density});
 }
 
+void two_thread_arguments(benchmark::internal::Benchmark* benchmark) {
+    benchmark->ArgNames({"d", "P", "1/density"})->Unit(benchmark::kMillisecond)->UseManualTime();
+    benchmark->Iterations(21)->Args({1 << 24, 1, 100})->Args({1 << 24, 1, 10});
+}
+
 BENCHMARK(whole_step<false>)->Name("whole_step")->Apply(whole_step_arguments);
 BENCHMARK(whole_step<true>)->Name("whole_step_using_up")->Apply(whole_step_arguments);
+BENCHMARK(whole_step<false, 2>)->Name("whole_step_two_threads")->Apply(two_thread_arguments);
+BENCHMARK(whole_step<true, 2>)->Name("whole_step_using_up_two_threads")->Apply(two_thread_arguments);
 
 } // namespace

@@ -101,11 +101,55 @@ TRUESTEP_TARGET inline bool exceed(__m256i scores, Score limit) {
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(scores, _mm256_set1_epi32(limit))) != 0;
 }
 
-/// `factor` times the values of eight places of a word, +0 where a bit is missing. Reads a whole register.
+/// The values of eight places of a word, +0 where a bit is missing. Reads a whole register.
+TRUESTEP_TARGET inline __m256 expanded(std::uint64_t word, Index place, const float* packed) {
+    const __m256i moves = moves_of(to_places, word, place);
+    const __m256 here = _mm256_loadu_ps(packed + bits_before(word, place));
+    return _mm256_andnot_ps(absent(moves), _mm256_permutevar8x32_ps(here, moves));
+}
+
+/// `factor` times these values; +0, whatever the factor is, where a bit is missing.
 TRUESTEP_TARGET inline __m256 scaled(__m256 factor, std::uint64_t word, Index place, const float* packed) {
     const __m256i moves = moves_of(to_places, word, place);
     const __m256 here = _mm256_loadu_ps(packed + bits_before(word, place));
     return _mm256_andnot_ps(absent(moves), _mm256_mul_ps(factor, _mm256_permutevar8x32_ps(here, moves)));
+}
+
+TRUESTEP_TARGET Index repack_words(Index words, const std::uint64_t* last, const float*& all_m,
+                                   const float* m_end, const std::uint64_t* current, float*& all_packed,
+                                   const float* packed_end) {
+    constexpr int few =
+        3; // selected values of a word, whose number is not asked for: it is hard to predict
+    const float* m = all_m;
+    float* packed = all_packed;
+    Index word = 0;
+    for (; word < words && is_far(m, m_end); ++word) {
+        const std::uint64_t from = last[word];
+        const std::uint64_t to = current[word];
+        const int count = std::popcount(to);
+        if (packed_end - packed < (count > few ? count + group_size : few))
+            break;
+        if (count > few) {
+            for (Index place = 0; place < word_bits; place += group_size) {
+                const __m256 values = expanded(from, place, m);
+                _mm256_storeu_ps(packed + bits_before(to, place),
+                                 _mm256_permutevar8x32_ps(values, moves_of(to_packed, to, place)));
+            }
+        } else {
+            std::uint64_t left = to;
+            for (int i = 0; i < few; ++i, left &= left - 1) {
+                const std::uint64_t bit = left & (~left + 1);
+                std::uint32_t value = std::bit_cast<std::uint32_t>(m[std::popcount(from & (bit - 1))]);
+                value &= 0U - static_cast<std::uint32_t>((from & bit) != 0);
+                packed[i] = std::bit_cast<float>(value);
+            }
+        }
+        m += std::popcount(from);
+        packed += count;
+    }
+    all_m = m;
+    all_packed = packed;
+    return word;
 }
 
 template <bool watched, bool checks>

@@ -32,6 +32,12 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 
 void local_words(const Scalars& /*s*/, const LocalPass& /*pass*/, Index /*words*/, LocalPlace& /*at*/) {}
 
+Index repack_words(Index /*words*/, const std::uint64_t* /*last*/, const float*& /*m*/,
+                   const float* /*m_end*/, const std::uint64_t* /*current*/, float*& /*packed*/,
+                   const float* /*packed_end*/) {
+    return 0;
+}
+
 Index update_words(const Scalars& /*s*/, Index /*words*/, float* /*w*/, const std::uint64_t* /*current*/,
                    const float*& /*u*/, const float* /*u_end*/, Score& /*worst*/) {
     return 0;

@@ -1,8 +1,8 @@
 // The passes over masks by words of 64 coordinates, for instruction sets without expand and
 // compress: a word without bits is plain vector code, and the bits of another are visited one by
-// one, unless the variant has a quicker way with several words, local_words() and update_words().
-// Each such variant includes it once, within its anonymous namespace, after the function between();
-// hence no include guard.
+// one, unless the variant has a quicker way with several words: local_words(), repack_words(),
+// update_words(). Each such variant includes it once, within its anonymous namespace, after the function
+// between(); hence no include guard.
 
 /// The word at `begin`, a multiple of 64.
 inline std::uint64_t word_at(const Mask& mask, Index begin) {
@@ -148,9 +148,22 @@ TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& curre
         extract_rest(end - begin, e + begin, word_at(current, begin), payload);
 }
 
+/// The quicker way: does as many words as the variant can, and advances m and `packed`.
+TRUESTEP_TARGET Index repack_words(Index words, const std::uint64_t* last, const float*& m,
+                                   const float* m_end, const std::uint64_t* current, float*& packed,
+                                   const float* packed_end);
+
 TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
                             float* m_on_current) {
+    const float* const m_end = m + last.selected() - last.offset_of_chunk(begin);
+    const float* const packed_end =
+        m_on_current + current.offset_of_chunk(end) - current.offset_of_chunk(begin);
     for (; begin < end; begin += word_bits) {
+        const Index word = begin / word_bits;
+        begin += word_bits * repack_words((end - begin) / word_bits, last.words() + word, m, m_end,
+                                          current.words() + word, m_on_current, packed_end);
+        if (begin >= end)
+            break;
         const std::uint64_t last_bits = word_at(last, begin);
         const std::uint64_t bits = word_at(current, begin);
         repack_word(last_bits, m, bits, m_on_current);
