@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -55,8 +56,18 @@ using Lines = std::vector<std::string>;
 /// Another value of a field, in all ranks or in the odd one. There are several: some are impossible.
 constexpr int values_tried = 3;
 
+/// After these come values that no number may have: NaN, infinite, negative.
+constexpr int bad_values = 3;
+
 template <class Value>
 Value another(const Value& value, int which) {
+    if constexpr (std::is_floating_point_v<Value>)
+        if (which >= values_tried) {
+            using Limits = std::numeric_limits<Value>;
+            return which == values_tried       ? Limits::quiet_NaN()
+                   : which == values_tried + 1 ? Limits::infinity()
+                                               : Value{-1};
+        }
     if constexpr (std::is_same_v<Value, bool>)
         return !value;
     else if constexpr (std::is_enum_v<Value>)
@@ -74,6 +85,8 @@ struct Field {
     std::function<void(Given&, int which)> change;
     /// Why ranks may differ in it, or "".
     std::string reason = {};
+    /// Its key, if it is a number that can be bad.
+    std::string number = {};
 };
 
 /// One start of all ranks, each with what it was given.
@@ -97,6 +110,24 @@ inline std::string fault_of(const Lines& lines, const std::string& field, const 
             return "is told as something else on " + who + ": " + line;
     }
     return {};
+}
+
+/// A bad number on one rank ends all: its own line names the setting, the others' the rank.
+template <class Given>
+void expect_bad_numbers_named(const std::string& system, const Given& usual, const Start<Given>& start,
+                              const Field<Given>& field, const std::string& who_differs) {
+    for (int kind = 0; kind < bad_values; ++kind) {
+        std::vector<Given> given(ranks, usual);
+        field.change(given[odd], values_tried + kind);
+        const Lines lines = start(given);
+        for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+            const std::string& wanted = rank == odd ? field.number : who_differs;
+            EXPECT_TRUE(lines[rank].find(wanted) != std::string::npos &&
+                        lines[rank].find('\n') == std::string::npos)
+                << system << ": bad value " << kind << " of " << field.number << " on " << who_differs
+                << ", and rank " << rank << " says: " << lines[rank];
+        }
+    }
 }
 
 /// Makes and judges the rows of the table for these fields.
@@ -132,6 +163,8 @@ void expect_agreements(const std::string& system, const Given& usual, const Star
             break;
         }
         EXPECT_EQ(fault, "") << system << ": " << field.name;
+        if (!field.number.empty())
+            expect_bad_numbers_named(system, usual, start, field, who_differs);
     }
     EXPECT_EQ(names.size(), fields.size()) << system << " has a field twice";
 }
@@ -141,16 +174,18 @@ template <class Rank, class Each>
 Lines lines_of(int count, void (*run)(int, const std::function<void(Rank&)>&, std::chrono::milliseconds),
                const Each& each) {
     Lines lines(static_cast<std::size_t>(count));
-    run(
-        count,
-        [&](Rank& rank) {
-            try {
-                each(rank);
-            } catch (const std::exception& error) {
-                lines[static_cast<std::size_t>(rank.rank())] = error.what();
-            }
-        },
-        std::chrono::seconds(10));
+    const auto recorded = [&](Rank& rank) {
+        try {
+            each(rank);
+        } catch (const std::exception& error) {
+            lines[static_cast<std::size_t>(rank.rank())] = error.what();
+            throw; // so that no other rank waits for this one
+        }
+    };
+    try {
+        run(count, recorded, std::chrono::seconds(10));
+    } catch (const std::exception&) { // is in the lines
+    }
     return lines;
 }
 
@@ -158,14 +193,14 @@ Lines lines_of(int count, void (*run)(int, const std::function<void(Rank&)>&, st
 /// message has before the name.
 template <class Given, class Of>
 void add_settings(std::vector<Field<Given>>& fields, Given usual, const Of& of, const std::string& before) {
-    visit_settings(of(usual), [&](const std::string& key, const auto&, const auto&...) {
-        fields.push_back({before + key, [key, of](Given& given, int which) {
-                              visit_settings(of(given),
-                                             [&](const std::string& one, auto& value, const auto&...) {
-                                                 if (one == key)
-                                                     value = another(value, which);
-                                             });
-                          }});
+    visit_settings(of(usual), [&]<class Value>(const std::string& key, const Value&, const auto&...) {
+        const auto change = [key, of](Given& given, int which) {
+            visit_settings(of(given), [&](const std::string& one, auto& value, const auto&...) {
+                if (one == key)
+                    value = another(value, which);
+            });
+        };
+        fields.push_back({before + key, change, "", std::is_floating_point_v<Value> ? key : ""});
     });
 }
 

@@ -101,11 +101,11 @@ using ScapeFields = std::vector<Field<ScapeGiven>>;
 
 void add_scape_settings(ScapeFields& fields, const std::set<std::string>& without = {}) {
     const auto add = [&]<class Value>(const std::string& key, Value problem::HyperParameters::*member) {
+        const auto change = [member](ScapeGiven& given, int which) {
+            given.problem.settings.*member = another(given.problem.settings.*member, which);
+        };
         if (!without.contains(key))
-            fields.push_back({key, [member](ScapeGiven& given, int which) {
-                                  given.problem.settings.*member =
-                                      another(given.problem.settings.*member, which);
-                              }});
+            fields.push_back({key, change, "", std::is_floating_point_v<Value> ? key : ""});
     };
     problem::visit_first_settings(add);
     problem::visit_later_settings(add);
