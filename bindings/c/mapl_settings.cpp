@@ -19,24 +19,10 @@ bool is_reference(const std::string& text) {
 
 MaplSettings parse_mapl_settings(const char* text) {
     MaplSettings settings;
-    problem::mapl::Settings& boundary = settings.boundary;
-    problem::mapl::Quantization& codewords = boundary.quantization;
     SettingsText given(text);
-    given.read("width", boundary.width);
-    given.read("rank", boundary.rank);
-    given.read("vocabulary", boundary.vocabulary);
-    given.read("anchors", boundary.anchors, problem::mapl::parse_anchors);
-    given.read("order", boundary.order, problem::mapl::parse_order);
-    given.read("beta", boundary.beta);
-    given.read("direction_iterations", boundary.direction_iterations);
-    given.read("retraction_iterations", boundary.retraction_iterations);
-    given.read("seed", boundary.seed);
-    given.read("payload", boundary.payload, problem::mapl::parse_payload);
-    given.read("codewords", codewords.codewords);
-    given.read("groups", codewords.groups);
-    given.read("rounds", codewords.rounds);
-    given.read("subsets", codewords.subsets);
-    given.read("decay", codewords.decay);
+    problem::mapl::visit_settings(
+        settings.boundary,
+        [&given](const char* key, auto& value, const auto&... parse) { given.read(key, value, parse...); });
     given.read("arithmetic", settings.reference, is_reference);
     given.finish();
     problem::mapl::check(settings.boundary);

@@ -102,21 +102,27 @@ Error ObjectReader::wrong(const std::string& key, const std::string& wanted) con
 json parse_json(const std::string& text, const std::string& what) {
     // The parser would keep the last of two equal keys, of which neither can be trusted.
     std::vector<std::set<std::string>> keys;
+    std::string place; // the last key, which is what a person looks for
     const auto watch = [&](int, json::parse_event_t event, json& value) {
         if (event == json::parse_event_t::object_start)
             keys.emplace_back();
         else if (event == json::parse_event_t::object_end)
             keys.pop_back();
-        else if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-            throw Error(what + " has the key " + value.dump() + " twice; keep one");
+        else if (event == json::parse_event_t::key) {
+            if (!keys.back().insert(value.get<std::string>()).second)
+                throw Error(what + " has the key " + value.dump() + " twice; keep one");
+            place = ", after the key " + value.dump() + ",";
+        }
         return true;
     };
     try {
         return json::parse(text, watch);
     } catch (const json::parse_error& error) {
-        throw Error(what + " is not JSON: byte " + std::to_string(error.byte) + " of it cannot be read");
+        throw Error(what + " is not JSON: byte " + std::to_string(error.byte) + " of it" + place +
+                    " cannot be read");
     } catch (const json::out_of_range&) {
-        throw Error(what + " is not JSON that can be read: a number in it is greater than a double holds");
+        throw Error(what + " is not JSON that can be read: a number" + place +
+                    " is greater than a double holds");
     }
 }
 

@@ -2,7 +2,6 @@
 #include <truestep/distributed/dense/agreement.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -11,21 +10,11 @@
 #include <vector>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/text.hpp>
+#include <truestep/problem/value_text.hpp>
 
 namespace truestep::distributed::dense {
 
 namespace {
-
-template <class Value>
-std::string text_of(const Value& value) {
-    if constexpr (std::floating_point<Value>)
-        return shortest(value);
-    else if constexpr (std::integral<Value>)
-        return std::to_string(value);
-    else
-        return std::string(name(value));
-}
 
 template <class List>
 std::string list_of(const List& values) {
@@ -41,20 +30,20 @@ std::string list_of(const List& values) {
 } // namespace
 
 Words words_of(const Problem& problem) {
-    Words words{{"order", text_of(problem.order)},
-                {"accumulation", text_of(problem.accumulation)},
-                {"clip_norm", text_of(problem.clip_norm)},
-                {"copies", text_of(problem.copies)},
+    Words words{{"order", value_text(problem.order)},
+                {"accumulation", value_text(problem.accumulation)},
+                {"clip_norm", value_text(problem.clip_norm)},
+                {"copies", value_text(problem.copies)},
                 {"the number of tensors", std::to_string(problem.tensors.size())},
                 {"the number of groups", std::to_string(problem.groups.size())}};
     for (const Tensor& tensor : problem.tensors)
         words.emplace_back("tensor", tensor.name + " " + list_of(tensor.shape) + " " + tensor.role);
     for (std::size_t i = 0; i < problem.groups.size(); ++i) {
         const std::string group = "group " + std::to_string(i) + "'s ";
-        words.emplace_back(group + "rule", text_of(problem.groups[i].rule));
+        words.emplace_back(group + "rule", value_text(problem.groups[i].rule));
         words.emplace_back(group + "roles", list_of(problem.groups[i].roles));
         visit_settings(problem.groups[i], [&](const char* what, const auto& value, const auto&...) {
-            words.emplace_back(group + what, text_of(value));
+            words.emplace_back(group + what, value_text(value));
         });
     }
     return words;

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include <truestep/problem/text.hpp>
+#include <truestep/problem/value_text.hpp>
 #include <truestep/storage/checkpoint.hpp>
 
 namespace truestep::distributed::mapl {
@@ -31,29 +31,12 @@ std::string file_name(Side side, int boundary) {
 }
 
 std::string settings_text(const Settings& settings) {
-    const Quantization& of = settings.quantization;
     std::string text;
-    const auto add = [&text](const char* what, const std::string& value) {
-        text += (text.empty() ? "" : ", ") + std::string(what) + " " + value;
-    };
-    add("width", std::to_string(settings.width));
-    add("rank", std::to_string(settings.rank));
-    add("vocabulary", std::to_string(settings.vocabulary));
-    add("anchors", std::string(name(settings.anchors)));
-    add("order", std::string(name(settings.order)));
-    add("beta", shortest(settings.beta));
-    add("direction_iterations", std::to_string(settings.direction_iterations));
-    add("retraction_iterations", std::to_string(settings.retraction_iterations));
-    add("seed", std::to_string(settings.seed));
-    add("payload", std::string(name(settings.payload)));
-    add("codewords", std::to_string(of.codewords));
-    if (of.codewords > 0) {
-        add("groups", std::to_string(of.groups));
-        add("rounds", std::to_string(of.rounds));
-        add("subsets", std::to_string(of.subsets));
-        add("decay", shortest(of.decay));
-    }
-    return text;
+    visit_settings(settings, [&](const std::string& what, const auto& value, const auto&...) {
+        text += (text.empty() ? "" : ", ") + what + " " + value_text(value);
+    });
+    // Checkpoints from before codewords, too, end here where there are none.
+    return settings.quantization.codewords > 0 ? text : text.substr(0, text.find(", groups "));
 }
 
 storage::Words words_of(const Settings& settings, Side side, int boundary) {

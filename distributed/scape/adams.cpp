@@ -9,6 +9,7 @@
 #include <truestep/distributed/scalars.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/tunable.hpp>
+#include <truestep/problem/value_digest.hpp>
 
 #include "agreement.hpp"
 
@@ -24,8 +25,8 @@ AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     check_one_param_group(problem_.layout);
-    agree_on_problem(communicator_, problem_, ranges_, problem::DensitySchedule::constant(1.0),
-                     options_.reduction, w_);
+    agree_on_problem(communicator_, problem_, ranges_, problem::DensitySchedule::constant(1.0), options_,
+                     w_);
     m_.assign(static_cast<std::size_t>(shard().size()), 0.0F);
 }
 
@@ -42,6 +43,7 @@ void AdamS::restore(Index steps, std::span<const float> parameters, std::span<co
     std::ranges::copy(parameters, w_.begin());
     std::ranges::copy(shard_moment, m_.begin());
     steps_ = steps;
+    restored_ = {problem::digest_of(parameters), static_cast<std::uint64_t>(steps) + 1};
     halted_.clear();
 }
 
@@ -57,8 +59,9 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     statistics_.sent[static_cast<std::size_t>(Traffic::agreement)] =
         agree_on_gradient(communicator_, room, problem_, refused,
                           refused < d ? gradient[static_cast<std::size_t>(refused)] : 0.0F,
-                          {.step = steps_ + 1})
+                          {.step = steps_ + 1, .restored = restored_, .learning_rate = learning_rate})
             .bytes_sent;
+    restored_ = {};
 
     // If anything interrupts the step from here on, no caller continues with half of it.
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";

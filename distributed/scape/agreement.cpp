@@ -65,7 +65,7 @@ namespace {
 using NamedSettings = std::vector<std::pair<std::string, std::string>>;
 
 NamedSettings named_settings(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
-                             const problem::DensitySchedule& density, Reduction reduction) {
+                             const problem::DensitySchedule& density, const Scape::Options& options) {
     const problem::HyperParameters& settings = problem.settings;
     std::string tensors;
     for (const problem::Tensor& tensor : problem.layout.tensors())
@@ -83,12 +83,16 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
     };
     problem::visit_first_settings(add);
     problem::visit_later_settings(add);
+    for (const double decay : settings.more_weight_decays)
+        std::ranges::find(all, "weight_decay", &NamedSettings::value_type::first)->second +=
+            "," + shortest(decay);
     if (settings.clip_norm == 0.0)
         std::ranges::find(all, "norm", &NamedSettings::value_type::first)->second = "without effect";
     all.insert(all.end(),
                {{"density", density.description()},
                 {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
-                {"reduction", std::string(name(reduction))},
+                {"reduction", std::string(name(options.reduction))},
+                {"largest_piece", std::to_string(options.largest_piece)},
                 {"partition", partition}});
     return all;
 }
@@ -136,7 +140,7 @@ void check_one_param_group(const problem::Layout& layout) {
 
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,
-                      Reduction reduction, std::span<const float> parameters) {
+                      const Scape::Options& options, std::span<const float> parameters) {
     if (parameters.size() != static_cast<std::size_t>(problem.layout.size()))
         throw Error("parameters: " + std::to_string(parameters.size()) + " values given; the model has " +
                     std::to_string(problem.layout.size()));
@@ -147,14 +151,16 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
         std::uint64_t problem;
         std::uint64_t parameters;
     };
-    const auto all = gather_records(communicator, Record{problem::digest(problem, ranges, density) +
-                                                             static_cast<std::uint64_t>(reduction),
-                                                         problem::digest_of(parameters)});
+    problem::Digest given;
+    given.add(problem::digest(problem, ranges, density));
+    given.add(static_cast<std::uint64_t>(options.reduction));
+    given.add(static_cast<std::uint64_t>(options.largest_piece));
+    const auto all = gather_records(communicator, Record{given.value(), problem::digest_of(parameters)});
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank].problem != all[0].problem)
             throw Error(
                 "rank " + std::to_string(rank) + " was given another problem than rank 0: " +
-                difference_of(communicator, rank, named_settings(problem, ranges, density, reduction)) +
+                difference_of(communicator, rank, named_settings(problem, ranges, density, options)) +
                 "; give all ranks the same");
         if (all[rank].parameters != all[0].parameters)
             throw Error("rank " + std::to_string(rank) +
@@ -169,7 +175,11 @@ namespace {
 constexpr std::uint64_t claim_bits = 2 * had_some - 1;
 
 std::uint64_t said_of(const Attempt& attempt) {
-    return (attempt.restored & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
+    problem::Digest alike;
+    for (const std::uint64_t part : attempt.restored)
+        alike.add(part);
+    alike.add(std::bit_cast<std::uint64_t>(attempt.learning_rate));
+    return (alike.value() & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
 }
 
 AgreementResult agreed_by(const Communicator& communicator, const AgreementRoom& room) {
@@ -220,17 +230,41 @@ void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
     }
 }
 
-/// Throws the same error on all ranks if one continues from another state; ranks that refuse do not
-/// state theirs.
-void expect_same_state(const std::vector<Intent>& all, Index d, const Attempt& attempt) {
-    const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-        if (says_state(all[0]) && says_state(all[rank]) &&
-            (all[rank].said & ~claim_bits) != (all[0].said & ~claim_bits))
-            throw Error(
-                text_of(attempt) + ": rank " + std::to_string(rank) +
-                " has restored another state than rank 0, or only one of them has; restore the same "
-                "checkpoint on all ranks");
+/// Names the first thing in which two ranks that say another digest differ.
+std::string difference_of(const std::string& who, std::size_t rank, const RestoredDigests& here,
+                          double rate, const RestoredDigests& first, double first_rate) {
+    constexpr std::array<const char*, 5> parts{"parameters", "step", "moment", "mask", "coming mask"};
+    constexpr RestoredDigests none{};
+    if (here == first)
+        return who + " has the learning rate " + shortest(rate) + " where rank 0 has " +
+               shortest(first_rate) + "; give all ranks the same";
+    const auto at = static_cast<std::size_t>(std::ranges::mismatch(here, first).in1 - here.begin());
+    return who + " has restored another state than rank 0: " +
+           (here == none || first == none
+                ? "only rank " + std::to_string(here == none ? 0 : rank) + " has one"
+                : std::string("they differ in the ") + parts[at]) +
+           "; restore the same checkpoint on all ranks";
+}
+
+/// Throws the same error on all ranks if one continues from another state, or with another learning
+/// rate; ranks that refuse do not state theirs.
+void expect_alike(Communicator& communicator, const std::vector<Intent>& all, Index d,
+                  const Attempt& attempt) {
+    const auto says = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        if (!says(all[0]) || !says(all[rank]) ||
+            (all[rank].said & ~claim_bits) == (all[0].said & ~claim_bits))
+            continue;
+        struct Record {
+            RestoredDigests restored;
+            double learning_rate;
+        };
+        const auto records = gather_records(communicator, Record{attempt.restored, attempt.learning_rate});
+        throw Error(text_of(attempt) + ": " +
+                    difference_of("rank " + std::to_string(rank), rank, records[rank].restored,
+                                  records[rank].learning_rate, records[0].restored,
+                                  records[0].learning_rate));
+    }
 }
 
 } // namespace
@@ -241,15 +275,15 @@ void say_interrupted(std::string& halted, Index step) {
     halted += " was interrupted";
 }
 
-std::uint64_t digest_of_state(const RankState& state) {
-    problem::Digest digest;
-    digest.add(state.parameters);
-    digest.add(static_cast<std::uint64_t>(state.step));
-    digest.add(state.packed_moment);
-    for (const Mask* mask : {&state.current, &state.coming})
-        for (std::size_t word = 0; word < mask->word_count(); ++word)
-            digest.add(mask->words()[word]);
-    return digest.value() | (claim_bits + 1); // 0 means none
+RestoredDigests digests_of_state(const RankState& state) {
+    const auto of_mask = [](const Mask& mask) {
+        problem::Digest digest;
+        for (std::size_t word = 0; word < mask.word_count(); ++word)
+            digest.add(mask.words()[word]);
+        return digest.value();
+    };
+    return {problem::digest_of(state.parameters), static_cast<std::uint64_t>(state.step),
+            problem::digest_of(state.packed_moment), of_mask(state.current), of_mask(state.coming)};
 }
 
 AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& room,
@@ -272,7 +306,7 @@ AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& roo
         if (all[rank].refused > d)
             throw RefusedStep::of_payload(static_cast<int>(rank), all[rank].refused - d - 1,
                                           value_of(all[rank]), problem.layout);
-    expect_same_state(all, d, attempt);
+    expect_alike(communicator, all, d, attempt);
     return agreed_by(communicator, room);
 }
 
@@ -283,7 +317,7 @@ AgreementResult agree_on_bucket(Communicator& communicator, AgreementRoom& room,
     if (!attempt.fault.empty())
         throw Error(text_of(attempt) + ": " + attempt.fault);
     expect_same(room.all, attempt);
-    expect_same_state(room.all, 0, attempt);
+    expect_alike(communicator, room.all, 0, attempt);
     return agreed_by(communicator, room);
 }
 

@@ -18,7 +18,7 @@ void check_one_param_group(const problem::Layout& layout);
 /// parameters: parameters never travel, so a difference would stay.
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,
-                      Reduction reduction, std::span<const float> parameters);
+                      const Scape::Options& options, std::span<const float> parameters);
 
 /// Throws truestep::Error for the first value that is a NaN or an infinity. `what` begins the message.
 void check_finite(const problem::Layout& layout, const std::string& what, std::span<const float> values);
@@ -34,8 +34,8 @@ void say_interrupted(std::string& halted, Index step);
 /// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d:
 /// nowhere; from d + 1 on: a payload, which comes after all gradients), or, below 0, something
 /// else. So ranks that do different things still exchange the same. `said` is the bits of the
-/// refused value, or else the digest of the restored state, except for the lowest bits, which are
-/// this rank's claim for the next scale.
+/// refused value, or else a digest of the restored state and the learning rate, except for the lowest
+/// bits, which are this rank's claim for the next scale.
 struct Intent {
     Index refused;
     std::uint64_t said;
@@ -52,8 +52,9 @@ struct Attempt {
     Index step = 0;
     std::size_t bucket = 0;     ///< its number in the step, from 1 on; 0: the step itself
     std::string fault{};        ///< why it cannot be done here, or ""
-    std::uint64_t restored = 0; ///< digest of the state restored since the last step; 0: none was
+    RestoredDigests restored{}; ///< of the state restored since the last step
     int claim = 0;              ///< for E of section 21; 0 where nothing is scaled
+    double learning_rate = 0.0; ///< 0 for a bucket, which comes before the rate
 };
 
 // A rank's claim for the next E, of which the greatest counts: its own greatest exponent as fp32
@@ -68,12 +69,12 @@ struct AgreementResult {
     int exponent;             ///< E by the greatest claim, as fp32 holds it
 };
 
-/// The digest of the parts of a state that must be the same on all ranks.
-[[nodiscard]] std::uint64_t digest_of_state(const RankState& state);
+/// The digests of the parts of a state that must be the same on all ranks.
+[[nodiscard]] RestoredDigests digests_of_state(const RankState& state);
 
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d,
 /// where it has `value`. Throws truestep::Error if one gives a bucket while another takes the step,
-/// has restored another state, or finds a fault.
+/// has restored another state or has another learning rate, or finds a fault.
 AgreementResult agree_on_gradient(Communicator& communicator, AgreementRoom& room,
                                   const problem::Problem& problem, Index refused, float value,
                                   const Attempt& attempt);

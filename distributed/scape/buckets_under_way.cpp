@@ -54,7 +54,7 @@ std::string BucketsUnderWay::missing() const {
 }
 
 AgreementResult BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors,
-                                       std::uint64_t restored, int claim) {
+                                       const RestoredDigests& restored, int claim) {
     sorted_.assign(tensors.begin(), tensors.end());
     std::ranges::sort(sorted_);
     const AgreementResult agreed = agree_on_bucket(communicator_, agreement_, sorted_,

@@ -29,7 +29,7 @@ class BucketsUnderWay {
     [[nodiscard]] bool any() const { return count_ > 0; }
     /// Throws truestep::Error on all ranks unless all gave these tensors, which no earlier bucket
     /// of this step had.
-    AgreementResult agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored,
+    AgreementResult agree(Index step, std::span<const std::size_t> tensors, const RestoredDigests& restored,
                           int claim);
     /// The reason why the step cannot be taken with the present buckets, or empty.
     [[nodiscard]] std::string missing() const;

@@ -68,7 +68,7 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                            "ordered, or leave groups out"
                          : "this backend adds on one level, leave groups out"));
     // Before this agreement ranks may have different groups.
-    agree_on_problem(communicator, problem_, ranges_, density_, options_.reduction, backend_->parameters());
+    agree_on_problem(communicator, problem_, ranges_, density_, options_, backend_->parameters());
     if (levels_)
         groups_ = std::make_unique<GroupFold>(levels_->levels(), communicator_, *backend_,
                                               value_bytes(problem_.settings.payload));
@@ -148,7 +148,7 @@ void Scape::expect_parts() const {
 }
 
 /// 1. Check. Nothing changes before all ranks' gradients have passed.
-void Scape::agree(const float* gradient) {
+void Scape::agree(const float* gradient, double learning_rate) {
     const problem::Span span("agree", communicator_.rank());
     try {
         Refusal refusal = backend_->first_refused(gradient);
@@ -164,21 +164,21 @@ void Scape::agree(const float* gradient) {
             if (of_payload.index < d)
                 refusal = {d + 1 + of_payload.index, of_payload.value};
         }
-        agree(refusal);
+        agree(refusal, learning_rate);
     } catch (...) {
         forget_parts();
         throw;
     }
 }
 
-void Scape::agree(Refusal refusal) {
+void Scape::agree(Refusal refusal, double learning_rate) {
     const AgreementResult agreed =
         agree_on_gradient(communicator_, rooms_->agreement, problem_, refusal.index, refusal.value,
-                          {steps_ + 1, 0, buckets_->missing(), restored_, claim_});
+                          {steps_ + 1, 0, buckets_->missing(), restored_, claim_, learning_rate});
     sent(Traffic::agreement, agreed.bytes_sent);
     if (steps_ > 0)
         scale_payload(agreed.exponent);
-    restored_ = 0;
+    restored_ = {};
 }
 
 void Scape::refuse_step(const std::string& fault) {
@@ -208,7 +208,7 @@ void Scape::take(const float* gradient, double learning_rate) {
 void Scape::attempt(const float* gradient, double learning_rate) {
     if (!buckets_->any())
         statistics_ = {};
-    agree(gradient);
+    agree(gradient, learning_rate);
 
     // If anything interrupts the step from here on, no caller continues with half of it.
     say_interrupted(halted_, steps_ + 1);

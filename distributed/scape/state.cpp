@@ -84,7 +84,7 @@ void Scape::restore(const RankState& state) {
     coming_selected_ = selected_by_rank(state.coming);
     steps_ = state.step;
     claim_ = payload_is(problem::Payload::e5m2) ? state.exponent + claim_bias : 0;
-    restored_ = digest_of_state(state);
+    restored_ = digests_of_state(state);
     halted_.clear();
 }
 

@@ -42,7 +42,7 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
         return can_.consumed->local_pass_over(scalars, gradient);
     }();
     try {
-        agree(refusal);
+        agree(refusal, learning_rate);
     } catch (...) {
         can_.consumed->roll_back();
         selected_.swap(coming_selected_);

@@ -194,7 +194,9 @@ void check(const Case& run) {
     if (run.bucket_bytes < 0)
         throw Error("case: buckets is " + std::to_string(run.bucket_bytes) +
                     "; it must be the bytes of one, or 0");
-    problem::check_workers(run.other_workers);
+    if (run.other_workers < 1 || run.other_workers > problem::most_workers)
+        throw Error("case: other_workers is " + std::to_string(run.other_workers) + "; it must be 1 to " +
+                    std::to_string(problem::most_workers));
     for (const Operation& operation : run.script)
         problem::check_workers(operation.workers);
     if (run.owners_in_turn && problem::rounds_mean(run.payload))

@@ -60,7 +60,8 @@ std::vector<Number> numbers(const verify::Settings& given, const std::string& op
     auto all = parse_numbers<Number>(given.text(option));
     if (all && all->size() == 1)
         all->resize(count, all->front());
-    if (!all || all->size() != count)
+    const auto is_finite = [](Number number) { return std::isfinite(static_cast<double>(number)); };
+    if (!all || all->size() != count || !std::ranges::all_of(*all, is_finite))
         throw Error("--" + option + " is '" + given.text(option) + "'; give a number, or one for each of " +
                     std::to_string(count) + " " + of + " with commas between");
     return *std::move(all);

@@ -62,13 +62,14 @@ std::vector<Setting> settings() {
 problem::DensitySchedule density_of(const Settings& given) {
     const std::string schedule = given.text("density-schedule");
     const double last = given.number("density");
+    const double first = given.number("density-start");
+    const Index steps = given.integer("density-steps");
     if (schedule == "constant")
         return problem::DensitySchedule::constant(last);
-    const double first = given.number("density-start");
     if (schedule == "geometric")
-        return problem::DensitySchedule::geometric(first, last, given.integer("density-steps"));
+        return problem::DensitySchedule::geometric(first, last, steps);
     if (schedule == "linear")
-        return problem::DensitySchedule::linear(first, last, given.integer("density-steps"));
+        return problem::DensitySchedule::linear(first, last, steps);
     throw Error("--density-schedule is '" + schedule + "'; it must be constant, geometric or linear");
 }
 

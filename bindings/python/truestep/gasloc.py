@@ -70,9 +70,14 @@ class Problem:
                  edges: Sequence[Edge] = (), allow_unstable: bool = False, **settings: object) -> None:
         self.tensors = tensors_of(tensors)
         self.workers = _library.whole(workers, "workers")
+        if not isinstance(allow_unstable, bool):
+            raise Error(f"settings: allow_unstable is {allow_unstable!r}; give True or False")
         self.settings = settings | {"allow_unstable": "yes" if allow_unstable else "no"}
-        if edges:
-            self.settings["edges"] = ",".join(":".join(str(part) for part in edge) for edge in edges)
+        try:
+            if edges:
+                self.settings["edges"] = ",".join(":".join(str(part) for part in edge) for edge in edges)
+        except TypeError:
+            raise Error(f"settings: edges is {edges!r}; give a list of (round, a, b, weight)") from None
         self._handle = handle_of("gasloc_problem", self.tensors, self.workers, self.settings)
         self.size = _library.ask("gasloc_problem_size", self._handle.pointer)
 

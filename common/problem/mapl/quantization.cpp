@@ -39,9 +39,15 @@ void check_quantization(const Settings& settings) {
     if (of.codewords < 0 || of.codewords > most_codewords)
         wrong("codewords", std::to_string(of.codewords), "it must be from 0 (no quantization) to 65536");
     if (!quantizes(settings)) {
-        if (of != Quantization{})
-            throw Error("codewords is 0, and there are settings of quantization; leave those as they are, "
-                        "or give codewords");
+        const Quantization usual;
+        const std::string other = of.groups != usual.groups     ? "groups"
+                                  : of.rounds != usual.rounds   ? "rounds"
+                                  : of.subsets != usual.subsets ? "subsets"
+                                  : of.decay != usual.decay     ? "decay"
+                                                                : "";
+        if (!other.empty())
+            throw Error("codewords is 0, and there are settings of quantization, such as " + other +
+                        "; leave those as they are, or give codewords");
         return;
     }
     if (of.groups < 1 || settings.rank % of.groups != 0)

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <truestep/distributed/agreed_values.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
 #include <truestep/problem/error.hpp>
 
@@ -130,9 +131,8 @@ TEST(Worker, WhatRanksDoNotShareIsNamedOnAllOfThem) {
                 testing::Each("rank 1 has law pairs where rank 0 has ring; start all ranks with the same"));
     EXPECT_THAT(with([](Settings& s, Floats&) { s.hyper.beta1 = 0.5; }),
                 testing::Each("rank 1 has beta1 0.5 where rank 0 has 0.9; start all ranks with the same"));
-    EXPECT_THAT(
-        with([](Settings&, Floats& start) { start[1] = 3.0F; }),
-        testing::Each("rank 1 has parameters that are not those of rank 0; start all ranks with the same"));
+    EXPECT_THAT(with([](Settings&, Floats& start) { start[1] = 3.0F; }),
+                testing::Each("rank 1 has other parameters than rank 0; start all ranks with the same"));
     EXPECT_THAT(with([](Settings&, Floats& start) { start.push_back(3.0F); }),
                 testing::Each(HasSubstr("rank 1 has the number of parameters 3 where rank 0 has 2")));
     EXPECT_THAT(with([](Settings&, Floats&) {}), testing::Each(""));
@@ -232,7 +232,7 @@ TEST(Worker, OneThatIsAheadDoesNotTouchWhatOthersStillRead) {
         }
         // Acts as a worker: the agreement, then its own y at once and the other's when it is far
         // ahead.
-        const std::size_t record = 16 * sizeof(std::uint64_t);
+        const std::size_t record = sizeof(distributed::AgreedRecord);
         const auto agreement = peers.receive(distributed::Traffic::agreement, 0, 0, record);
         const auto copy = std::make_shared<std::vector<std::byte>>(agreement->wait(record),
                                                                    agreement->wait(record) + record);

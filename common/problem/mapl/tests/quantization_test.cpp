@@ -35,8 +35,8 @@ TEST(MaplQuantization, EachWrongSettingIsNamed) {
               "subsets is 4; it must divide the codewords, which are 6");
     EXPECT_EQ(refused({.codewords = 6, .decay = 1.0}), "decay is 1; it must be at least 0 and less than 1");
     EXPECT_EQ(refused({.codewords = 0, .rounds = 2}),
-              "codewords is 0, and there are settings of quantization; leave those as they are, or give "
-              "codewords");
+              "codewords is 0, and there are settings of quantization, such as rounds; leave those as they "
+              "are, or give codewords");
 }
 
 TEST(MaplQuantization, AnIndexTakesAsManyBitsAsItNeeds) {

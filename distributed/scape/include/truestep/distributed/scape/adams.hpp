@@ -44,7 +44,8 @@ class AdamS {
     AlignedFloats m_;
     AlignedFloats received_;
     Index steps_ = 0;
-    std::string halted_; ///< why no step can be taken; else empty
+    std::string halted_;         ///< why no step can be taken; else empty
+    RestoredDigests restored_{}; ///< of the state restored since the last step
     Statistics statistics_;
 };
 

@@ -1,7 +1,9 @@
 // One rank of SCAPE: its steps, outcomes and state.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +86,10 @@ struct RankState {
         return E >= least_exponent && E <= greatest_exponent;
     }
 };
+
+/// Digests of the parts of a restored state that must be the same on all ranks: parameters, step,
+/// moment, mask, coming mask. All 0: none was restored.
+using RestoredDigests = std::array<std::uint64_t, 5>;
 
 class BucketsUnderWay;
 class GroupFold;
@@ -173,8 +179,8 @@ class Scape {
     void attempt_using_up(AlignedFloats& gradient, double learning_rate);
     [[nodiscard]] bool can_use_up() const;
     void finish(const Scalars& scalars);
-    void agree(const float* gradient);
-    void agree(Refusal refusal);
+    void agree(const float* gradient, double learning_rate);
+    void agree(Refusal refusal, double learning_rate);
     void expect_parts() const;
     void drop_parts();
     [[nodiscard]] bool payload_is(problem::Payload payload) const {
@@ -212,7 +218,7 @@ class Scape {
     int claim_ = 0;                            ///< for e5m2: this rank's claim for the next scale
     int scale_ = 0;                            ///< and E of the last payload's scale, as fp32 holds it
     Index parts_ = 0;                          ///< accumulated so far
-    std::uint64_t restored_ = 0;               ///< a digest of the state restored since the last step, or 0
+    RestoredDigests restored_{};               ///< of the state restored since the last step
     std::unique_ptr<BucketsUnderWay> buckets_;
     Statistics statistics_;
 };

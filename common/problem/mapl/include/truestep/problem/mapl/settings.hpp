@@ -63,6 +63,27 @@ struct Settings {
     friend bool operator==(const Settings&, const Settings&) = default;
 };
 
+/// Calls visit(name, member) for each setting, in the order of messages and checkpoints. For a word
+/// it also passes the function that parses it.
+template <class AnySettings, class Visit>
+void visit_settings(AnySettings& settings, const Visit& visit) {
+    visit("width", settings.width);
+    visit("rank", settings.rank);
+    visit("vocabulary", settings.vocabulary);
+    visit("anchors", settings.anchors, parse_anchors);
+    visit("order", settings.order, parse_order);
+    visit("beta", settings.beta);
+    visit("direction_iterations", settings.direction_iterations);
+    visit("retraction_iterations", settings.retraction_iterations);
+    visit("seed", settings.seed);
+    visit("payload", settings.payload, parse_payload);
+    visit("codewords", settings.quantization.codewords);
+    visit("groups", settings.quantization.groups);
+    visit("rounds", settings.quantization.rounds);
+    visit("subsets", settings.quantization.subsets);
+    visit("decay", settings.quantization.decay);
+}
+
 constexpr Index greatest_vocabulary = Index{1} << 32U;
 constexpr int most_iterations = 1000;
 constexpr Index most_codewords = 65536;
