@@ -126,14 +126,15 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
     const auto nowhere = [](int) { return fs::path(); };
     const fs::path earlier = folder / "earlier";
     part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps, nowhere,
-         [&](int) { return folder; });
+         [&](int) { return fs::path(folder); });
     if (restarts && scenario.strange_rank >= 0)
         part(
             scenario.problem.ranks, 1, scenario.restart, nowhere,
             [&](int rank) { return rank == scenario.strange_rank ? folder : fs::path(); }, false);
     if (restarts && scenario.stale_rank >= 0)
         part(
-            scenario.problem.ranks, 1, scenario.restart - 1, nowhere, [&](int) { return earlier; }, false);
+            scenario.problem.ranks, 1, scenario.restart - 1, nowhere,
+            [&](int) { return fs::path(earlier); }, false);
     bool ended = false;
     for (const RankRecord& record : records)
         ended = ended || !record.ended.empty();

@@ -2,6 +2,7 @@
 #include "trial.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace truestep::properties::dense {
@@ -29,7 +30,7 @@ class Difference final : public gate::Finding {
 };
 
 /// A run has ended before its last step, so there is nothing more to judge.
-struct Ended {};
+struct Ended : std::exception {};
 
 std::string after(Index step) {
     return step == 0 ? "at the start" : "after step " + std::to_string(step);
