@@ -13,6 +13,7 @@
 #include <truestep/gate/system_commands.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "check.hpp"
 
@@ -197,6 +198,7 @@ void add_results(CLI::App& command, CheckSettings& settings) {
     command.add_option("--json", settings.json, "write the results to this file (docs/results.md)");
     command.add_option("--report", settings.report,
                        "write results.json, index.html and junit.xml to this folder");
+    problem::add_timeline_option(command);
 }
 
 } // namespace

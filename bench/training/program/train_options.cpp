@@ -1,6 +1,8 @@
 // Declares the command-line options of `truestep train`, with their help.
 #include "train_call.hpp"
 
+#include <truestep/problem/timeline.hpp>
+
 namespace truestep::training {
 
 namespace {
@@ -54,6 +56,7 @@ void add_runs(CLI::App& command, TrainCall& asked) {
                        "drawn together; the first one's optimizer is the base line");
     command.add_option("--report", asked.report,
                        "a folder, for a page, its pictures and the same JSON, after each run");
+    problem::add_timeline_option(command);
 }
 
 void add_settings(CLI::App& command, TrainCall& asked) {
