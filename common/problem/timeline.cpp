@@ -265,8 +265,6 @@ void begin_to_record(const std::string& path) {
 } // namespace
 
 void Timeline::start(const std::string& path) {
-    if (path.empty())
-        return;
     if (is_first_rank())
         empty(path);
     else
