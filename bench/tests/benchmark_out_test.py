@@ -29,6 +29,8 @@ RUNS = {
     "bench_mask_sizes": ("--size 65536 --rounds 1 --densities 0.1", "mask_sizes/encode/the_code_in_use/d:65536/density:0.1"),
     "bench_gasloc": ("--benchmark_filter=^drift/d:4194304 --benchmark_min_time=0.01", None),
     "bench_gpu": ("", None),
+    "truestep-train": ("--text synthetic --steps 4 --width 16 --heads 2 --layers 1 --ranks 2 --optimizer adamw scape:0.1",
+                       [f"train/{optimizer}/d:5168/batch:8/steps:4/P:2" for optimizer in ("adamw", "scape:0.1")]),
 }
 
 

@@ -77,7 +77,7 @@ class Timelines(unittest.TestCase):
         self.expect_whole(once, 2)
 
     def test_a_gate_in_several_processes_writes_all_of_them(self):
-        gate = [PROGRAMS / "truestep", "check", "--property", "reference,mask.on", "--implementation", "host", "--cases", "2", "--workers", "2", "--jobs", "2"]
+        gate = [PROGRAMS / "truestep", "check", "--property", "mask.order", "--implementation", "host,host-native", "--cases", "2", "--workers", "2", "--jobs", "2"]
         for more, variables in ((["--timeline", self.file], {}), ([], {"TRUESTEP_TIMELINE": self.file})):
             with self.subTest(variables):
                 self.file.write_text("left by an earlier run", encoding="utf-8")

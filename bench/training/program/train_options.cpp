@@ -3,6 +3,8 @@
 
 #include <truestep/problem/timeline.hpp>
 
+#include "benchmark_out.hpp"
+
 namespace truestep::training {
 
 namespace {
@@ -51,6 +53,7 @@ void add_runs(CLI::App& command, TrainCall& asked) {
     command.add_option("--checkpoint-every", asked.plan.checkpoint_every, "steps, and at the end");
     command.add_option("--json", asked.json,
                        "write curves, floors and verdicts to this file, after each run");
+    command.add_option(bench::benchmark_out_option, asked.benchmark_out, bench::benchmark_out_help);
     command.add_option("--curves", asked.curves,
                        "files that --json has written: nothing is trained, the runs in them are judged and "
                        "drawn together; the first one's optimizer is the base line");
