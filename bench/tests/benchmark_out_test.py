@@ -87,13 +87,15 @@ class Files(unittest.TestCase):
                    if subprocess.run([python, "-c", "import numpy, scipy"], capture_output=True, check=False).returncode == 0]
         if not COMPARE.exists() or not pythons:
             self.skipTest("no compare.py; ci/setup installs libbenchmark-tools and python3-scipy")
-        self.run_program("bench_peers", "one.json")
-        self.run_program("bench_peers", "two.json")
-        done = subprocess.run([pythons[0], COMPARE, "--no-color", "benchmarks", self.folder / "one.json", self.folder / "two.json"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for name in RUNS["bench_peers"][1]:
-            self.assertRegex(done.stdout, re.escape(name) + r" +[+-]\d")
+        for program in ("bench_peers", "truestep-train"):
+            with self.subTest(program):
+                self.run_program(program, "one.json")
+                self.run_program(program, "two.json")
+                done = subprocess.run([pythons[0], COMPARE, "--no-color", "benchmarks", self.folder / "one.json", self.folder / "two.json"],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for name in RUNS[program][1]:
+                    self.assertRegex(done.stdout, re.escape(name) + r" +[+-]\d")
 
     def test_files_are_joined_and_others_are_refused(self):
         self.run_program("bench_peers", "one.json")
