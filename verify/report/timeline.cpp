@@ -2,6 +2,7 @@
 #include <truestep/report/timeline.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -24,18 +25,23 @@ using namespace page;
 
 constexpr double microseconds = 1e-3; ///< in milliseconds
 
+constexpr double most = 1e17; ///< any number in a timeline is less
+
+int rank_of(const ordered_json& object, const std::string& key) {
+    return static_cast<int>(std::clamp(number(object, key), -1.0, 1e9));
+}
+
 TimelineSpan span_of(const ordered_json& event) {
     const ordered_json& args = at(event, "args");
-    const ordered_json& awaited = at(args, "waits for rank");
+    const bool waited = at(args, "waits for rank").is_number();
     const double begin = number(event, "ts") * microseconds;
     return {.name = text(event, "name"),
-            .rank = static_cast<int>(number(event, "pid")),
+            .rank = rank_of(event, "pid"),
             .lane = static_cast<std::size_t>(std::max(0.0, number(event, "tid"))),
             .begin = begin,
             .end = begin + number(event, "dur") * microseconds,
             .bytes = number(args, "bytes"),
-            .awaited = awaited.is_number() ? std::optional(static_cast<int>(awaited.get<double>()))
-                                           : std::nullopt};
+            .awaited = waited ? std::optional(rank_of(args, "waits for rank")) : std::nullopt};
 }
 
 /// The number of spans of its lane that are open when each begins.
@@ -95,6 +101,9 @@ std::vector<TimelineSpan> read_timeline(const std::filesystem::path& file) {
                         {"tid", ContentType::count},
                         {"ts", ContentType::number},
                         {"dur", ContentType::number}});
+            for (const char* key : {"pid", "tid", "ts", "dur"})
+                if (!(std::abs(number(event, key)) < most))
+                    throw shape.malformed(std::string("a span's '") + key + "' is too large");
             spans.push_back(span_of(event));
         }
     if (spans.empty())

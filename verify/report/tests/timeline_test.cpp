@@ -57,8 +57,9 @@ TEST_F(Timelines, AreDrawnWithABandForEachRankAndNoScript) {
 }
 
 TEST_F(Timelines, ThatAreNoneAreRefusedInOneLine) {
-    for (const char* text :
-         {"", "{}", "[]", R"([{"ph":"X"}])", R"([{"ph":"X","name":1,"pid":0,"tid":0,"ts":0,"dur":0}])"})
+    for (const char* text : {"", "{}", "[]", R"([{"ph":"X"}])",
+                             R"([{"ph":"X","name":"a","pid":0,"tid":0,"ts":1e300,"dur":0}])",
+                             R"([{"ph":"X","name":1,"pid":0,"tid":0,"ts":0,"dur":0}])"})
         try {
             static_cast<void>(read(text));
             FAIL() << text;
