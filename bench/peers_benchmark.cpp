@@ -337,16 +337,14 @@ int main(int argc, char** argv) {
         ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "also write the figures to this file");
     app.add_option(bench::benchmark_out_option, options.benchmark_out, bench::benchmark_out_help);
-    std::string timeline;
-    app.add_option("--timeline", timeline, problem::timeline_help);
+    problem::add_timeline_option(app);
     app.add_option("--title", options.title, "what to say before the table");
     app.add_option("--timeout", options.timeout, "seconds until a rank that does not answer ends all")
         ->check(CLI::PositiveNumber);
-    CLI11_PARSE(app, argc, argv);
-    if (options.peers.empty())
-        options.peers = all_peers();
     try {
-        problem::Timeline::start(timeline);
+        CLI11_PARSE(app, argc, argv);
+        if (options.peers.empty())
+            options.peers = all_peers();
         for (const std::string& text : options.peers) {
             const peers::Kind& kind = *peers::parse(text, options.size).kind;
             if (options.threads > 1 && !kind.threads)

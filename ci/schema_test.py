@@ -87,19 +87,25 @@ class Promises(unittest.TestCase):
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
 
     def test_a_job_summary(self):
-        self.tool("check --planted 54 --property reference --brief", 1)
-        self.tool("verify fixtures/scape/golden/adams_adam.safetensors", 0, "verdicts.json")
         summary = self.folder / "summary.md"
-        command = [ROOT / "ci/action/summary", self.folder / "result.json", self.folder / "verdicts.json", "--summary", summary]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"GITHUB_ACTIONS": "true"})
-        self.assertEqual(done.returncode, 1, done.stderr)
+        said = []
+        for command in ("check --planted 54 --property reference --brief", "verify fixtures/scape/golden/adams_adam.safetensors", f"report {self.folder}/54.json"):
+            more = ["--json", self.folder / "54.json"] if command.startswith("check") else ["--out", self.folder] if command.startswith("report") else []
+            done = subprocess.run([TOOL, *command.split(), "--summary", summary, *more], cwd=ROOT, capture_output=True, text=True, check=False,
+                                  env=os.environ | {"GITHUB_ACTIONS": "true"})
+            self.assertEqual(done.returncode, command.startswith("check"), done.stderr)
+            said += done.stdout.splitlines()
+            if not command.startswith("report"):
+                self.assertRegex(said[-1], r"^\d+ passed, \d+ failed")  # stays the last line
         text = summary.read_text(encoding="utf-8")
-        self.assertRegex(text, r"(?m)^\| scape check: planted-54, reference \|  \| FAILED \| step 1, residual of rank 0.* --case .*\| matches known bug 54")
-        self.assertRegex(text, r"(?m)^\| fixtures/scape/golden/adams_adam\.safetensors \| EXACT \| PASSED \|  \|  \|$")
-        self.assertRegex(done.stdout, r"(?m)^::error title=truestep::scape check: planted-54, reference: FAILED: ")
-        self.assertEqual(len(done.stdout.splitlines()), 1)
-        done = subprocess.run([command[0], ROOT / "CMakePresets.json"], capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        row = r"(?m)^\| property · reference · planted-54 .*\| FAILED \| step 1, residual of rank 0.* \| matches known bug 54.* \| `.* --case .*` \|$"
+        self.assertEqual(len(re.findall(row, text)), 2, text)  # of check, and of report
+        self.assertRegex(text, r"(?m)^\| fixtures/scape/golden/adams_adam\.safetensors \| EXACT \| PASSED \|  \|  \| `truestep verify .*` \|$")
+        marked = [line for line in said if line.startswith("::error title=truestep::property · reference · planted-54")]
+        self.assertEqual(len(marked), 2, said)
+        for command in ("check --brief", "verify fixtures/scape/golden/adams_adam.safetensors"):
+            done = subprocess.run([TOOL, *command.split(), "--summary", "/nowhere/at/all"], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
 
     def test_exit_statuses_are_those_of_the_page(self):
         page = (ROOT / "docs/using-the-tool.md").read_text(encoding="utf-8").partition("## Exit status")[2].partition("##")[0]

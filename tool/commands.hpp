@@ -25,6 +25,7 @@ void add_diff(CLI::App& app, int& status);
 void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_collectives(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_join(CLI::App& app, int& status);
+void add_timeline(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 
 /// Prints the name of a written trace, unless it was written in place: that may be standard output.

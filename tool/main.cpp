@@ -79,6 +79,7 @@ int main(int count, char** values) {
     add_fingerprints(app, status, arguments);
     add_collectives(app, status, arguments);
     add_join(app, status);
+    add_timeline(app, status);
     add_info(app, status);
     return run(app, status, arguments);
 }

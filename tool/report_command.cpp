@@ -8,6 +8,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/report/folder.hpp>
 #include <truestep/report/page_data.hpp>
+#include <truestep/report/summary.hpp>
 
 namespace truestep::tool {
 
@@ -16,6 +17,7 @@ void add_report(CLI::App& app, int& status) {
     struct Settings {
         std::vector<std::string> files;
         std::string folder = "report";
+        std::string summary;
         bool index = false;
     };
     auto settings = std::make_shared<Settings>();
@@ -23,6 +25,7 @@ void add_report(CLI::App& app, int& status) {
     command->add_option("files", settings->files, "result files of check and planted (--json or --report)")
         ->required();
     command->add_option("--out", settings->folder, "the folder for index.html and junit.xml");
+    command->add_option("--summary", settings->summary, report::summary_help);
     command->add_flag("--index", settings->index,
                       "one row for each file, with a link to the page beside it");
     command->footer(
@@ -37,6 +40,7 @@ void add_report(CLI::App& app, int& status) {
             report::write_index(settings->folder, files, results);
         else
             report::write_folder(settings->folder, results);
+        report::add_summary(settings->summary, results);
         std::printf("report: %s/index.html\n", settings->folder.c_str());
         status = all_passed;
     });

@@ -16,6 +16,7 @@
 #include <truestep/report/environment.hpp>
 #include <truestep/report/folder.hpp>
 #include <truestep/report/runs.hpp>
+#include <truestep/report/summary.hpp>
 #include <truestep/report/table.hpp>
 #include <truestep/trace/ranks.hpp>
 #include <truestep/verify/diagnosis.hpp>
@@ -37,6 +38,7 @@ struct VerifyRun {
     std::string json;
     std::string report;
     std::string junit;
+    std::string summary;
     bool brief = false;
     int threads = verify::VerifyOptions().threads;
 };
@@ -166,6 +168,7 @@ ToldTrace verify_run(const std::vector<std::filesystem::path>& files, const Veri
 void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) {
     if (!settings.junit.empty())
         report::write_text(settings.junit, report::runs_junit(runs));
+    report::add_runs_summary(settings.summary, runs);
     if (settings.report.empty())
         return;
     report::write_runs_folder(settings.report, runs);
@@ -246,6 +249,7 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "write a page (index.html) and JUnit (junit.xml) into this folder, which is created: each "
         "run's verdict, differences by step and tensor, and curves");
     command->add_option("--junit", settings->junit, "write only JUnit's XML, to this file");
+    command->add_option("--summary", settings->summary, report::summary_help);
     command->footer(
         "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
         "or usage.\n"

@@ -29,6 +29,8 @@ RUNS = {
     "bench_mask_sizes": ("--size 65536 --rounds 1 --densities 0.1", "mask_sizes/encode/the_code_in_use/d:65536/density:0.1"),
     "bench_gasloc": ("--benchmark_filter=^drift/d:4194304 --benchmark_min_time=0.01", None),
     "bench_gpu": ("", None),
+    "truestep-train": ("--text synthetic --steps 4 --width 16 --heads 2 --layers 1 --ranks 2 --optimizer adamw scape:0.1",
+                       [f"train/{optimizer}/d:5168/batch:8/steps:4/P:2" for optimizer in ("adamw", "scape:0.1")]),
 }
 
 
@@ -85,13 +87,15 @@ class Files(unittest.TestCase):
                    if subprocess.run([python, "-c", "import numpy, scipy"], capture_output=True, check=False).returncode == 0]
         if not COMPARE.exists() or not pythons:
             self.skipTest("no compare.py; ci/setup installs libbenchmark-tools and python3-scipy")
-        self.run_program("bench_peers", "one.json")
-        self.run_program("bench_peers", "two.json")
-        done = subprocess.run([pythons[0], COMPARE, "--no-color", "benchmarks", self.folder / "one.json", self.folder / "two.json"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for name in RUNS["bench_peers"][1]:
-            self.assertRegex(done.stdout, re.escape(name) + r" +[+-]\d")
+        for program in ("bench_peers", "truestep-train"):
+            with self.subTest(program):
+                self.run_program(program, "one.json")
+                self.run_program(program, "two.json")
+                done = subprocess.run([pythons[0], COMPARE, "--no-color", "benchmarks", self.folder / "one.json", self.folder / "two.json"],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for name in RUNS[program][1]:
+                    self.assertRegex(done.stdout, re.escape(name) + r" +[+-]\d")
 
     def test_files_are_joined_and_others_are_refused(self):
         self.run_program("bench_peers", "one.json")

@@ -1,4 +1,4 @@
-"""Reads the timelines of bench_peers back: JSON that Perfetto opens, spans that nest, ranks in one file, and a step that its phases fill.
+"""Reads the timelines of bench_peers, check and train back: JSON that Perfetto opens, spans that nest, ranks in one file, and a step that its phases fill.
 
 Usage: timeline_test.py FOLDER-OF-PROGRAMS CI-RANKS"""
 
@@ -76,14 +76,34 @@ class Timelines(unittest.TestCase):
         once = self.run_peers("--ranks", "2", variables={"TRUESTEP_TIMELINE": self.file})
         self.expect_whole(once, 2)
 
+    def test_a_gate_in_several_processes_writes_all_of_them(self):
+        gate = [PROGRAMS / "truestep", "check", "--property", "mask.order", "--implementation", "host,host-native", "--cases", "2", "--workers", "2", "--jobs", "2"]
+        for more, variables in ((["--timeline", self.file], {}), ([], {"TRUESTEP_TIMELINE": self.file})):
+            with self.subTest(variables):
+                self.file.write_text("left by an earlier run", encoding="utf-8")
+                subprocess.run([*gate, *more], check=True, capture_output=True, timeout=60, env={**os.environ, **variables})
+                lanes = self.spans()
+                self.assertTrue(all(map(spans_nest, lanes.values())))
+                self.assertLessEqual({"step", *PHASES}, {span["name"] for lane in lanes.values() for span in lane})
+                self.assertGreaterEqual(len({lane // 1000 for _, lane in lanes}), 2, "each process has lanes of its own")
+
+    def test_a_training_shows_its_passes(self):
+        subprocess.run([PROGRAMS / "truestep-train", "--text", "synthetic", "--steps", "4", "--measure-every", "2", "--width", "16", "--heads", "2", "--layers", "1",
+                        "--optimizer", "scape:0.1", "--ranks", "2", "--timeline", self.file], check=True, capture_output=True, timeout=60)
+        lanes = self.spans()
+        self.expect_whole(lanes, 2)
+        passes = [span for lane in lanes.values() for span in lane if span["name"] == "forward and backward"]
+        self.assertEqual(len(passes), 2 * 4)
+
     def test_spans_that_overlap_do_not_nest(self):
         self.assertFalse(spans_nest([{"ts": 0, "dur": 5}, {"ts": 3, "dur": 5}]))
         self.assertTrue(spans_nest([{"ts": 0, "dur": 5}, {"ts": 1, "dur": 2}, {"ts": 5, "dur": 1}]))
 
     def test_a_file_that_cannot_be_written_is_refused_in_one_line(self):
-        done = subprocess.run([PROGRAMS / "bench_peers", "--timeline", "/nowhere/at/all"], capture_output=True, text=True, check=False)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, r"\A[^\n]*cannot write the timeline /nowhere/at/all[^\n]*\n\Z")
+        for program in (["bench_peers"], ["truestep", "check"], ["truestep-train", "--text", "synthetic"]):
+            done = subprocess.run([PROGRAMS / program[0], *program[1:], "--timeline", "/nowhere/at/all"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, r"\A[^\n]*cannot write the timeline /nowhere/at/all[^\n]*\n\Z")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "started_action.hpp"
 
@@ -20,11 +23,20 @@ using distributed::Traffic;
 class CalledExchange final : public Exchange {
   public:
     template <class Start>
-    CalledExchange(const truestep_exchanges& functions, const char* what, const Start& start)
-        : called_(functions, std::string("an ") + what, "an exchange", start) {}
-    void wait() override { called_.wait(); }
+    CalledExchange(const truestep_exchanges& functions, Traffic traffic, std::uint64_t bytes,
+                   const char* what, const Start& start)
+        : rank_(functions.rank), traffic_(traffic), bytes_(bytes),
+          called_(functions, std::string("an ") + what, "an exchange", start) {}
+    void wait() override {
+        problem::Span span(name(traffic_), rank_);
+        span.set_bytes(bytes_);
+        called_.wait();
+    }
 
   private:
+    int rank_;
+    Traffic traffic_;
+    std::uint64_t bytes_; ///< from others
     StartedAction<truestep_exchanges> called_;
 };
 
@@ -39,7 +51,7 @@ class CalledCommunicator final : public distributed::Communicator {
 
     std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                void* receive, Sizes receive_sizes) override {
-        return started("all-to-all", [&](void** exchange) {
+        return started(traffic, from_others(receive_sizes), "all-to-all", [&](void** exchange) {
             return functions_.all_to_all(functions_.self, static_cast<std::int32_t>(traffic), send,
                                          send_sizes.data(), receive, receive_sizes.data(), exchange);
         });
@@ -47,7 +59,7 @@ class CalledCommunicator final : public distributed::Communicator {
 
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
-        return started("all-gather", [&](void** exchange) {
+        return started(traffic, from_others(sizes), "all-gather", [&](void** exchange) {
             return functions_.all_gather(functions_.self, static_cast<std::int32_t>(traffic), send, receive,
                                          sizes.data(), exchange);
         });
@@ -55,10 +67,11 @@ class CalledCommunicator final : public distributed::Communicator {
 
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
                                                    Sizes sizes) override {
-        return started("reduce-scatter", [&](void** exchange) {
-            return functions_.reduce_scatter(functions_.self, static_cast<std::int32_t>(traffic), send,
-                                             receive, sizes.data(), exchange);
-        });
+        return started(
+            traffic, sizes[static_cast<std::size_t>(rank())], "reduce-scatter", [&](void** exchange) {
+                return functions_.reduce_scatter(functions_.self, static_cast<std::int32_t>(traffic), send,
+                                                 receive, sizes.data(), exchange);
+            });
     }
 
     void progress() override {
@@ -71,8 +84,13 @@ class CalledCommunicator final : public distributed::Communicator {
 
   private:
     template <class Start>
-    std::unique_ptr<Exchange> started(const char* what, const Start& start) {
-        return std::make_unique<CalledExchange>(functions_, what, start);
+    std::unique_ptr<Exchange> started(Traffic traffic, std::uint64_t bytes, const char* what,
+                                      const Start& start) {
+        return std::make_unique<CalledExchange>(functions_, traffic, bytes, what, start);
+    }
+    [[nodiscard]] std::uint64_t from_others(Sizes sizes) const {
+        return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) -
+               sizes[static_cast<std::size_t>(rank())];
     }
 
     truestep_exchanges functions_;

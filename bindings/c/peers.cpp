@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "communicator.hpp"
 #include "started_action.hpp"
@@ -29,7 +30,8 @@ class CalledIncoming final : public IncomingMessage {
   public:
     CalledIncoming(const truestep_messages& functions, Traffic traffic, int peer, std::uint64_t number,
                    std::size_t bytes)
-        : bytes_(bytes), data_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
+        : rank_(functions.rank), traffic_(traffic), peer_(peer), bytes_(bytes),
+          data_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
           message_(functions, told(" from rank ", peer, number), told(" from rank ", peer, number),
                    [&](void** message) {
                        return functions.receive(functions.self, static_cast<std::int32_t>(traffic), peer,
@@ -41,11 +43,17 @@ class CalledIncoming final : public IncomingMessage {
         if (bytes > bytes_)
             throw std::invalid_argument("a message of " + std::to_string(bytes_) + " bytes has no first " +
                                         std::to_string(bytes));
+        problem::Span span(name(traffic_), rank_);
+        span.set_bytes(bytes_);
+        span.set_awaited(peer_);
         message_.wait();
         return data_.get();
     }
 
   private:
+    int rank_;
+    Traffic traffic_;
+    int peer_;
     std::size_t bytes_;
     std::unique_ptr<std::byte[]> data_;
     CalledMessage message_;

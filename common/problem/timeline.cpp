@@ -55,7 +55,8 @@ struct Process {
     std::vector<std::unique_ptr<Lane>> lanes;
     std::map<int, std::size_t> lanes_of;
     std::string path;
-    bool empties = false; ///< the file, before its first span
+    bool empties = false;       ///< the file, before its first span
+    std::size_t first_lane = 0; ///< apart from those of other processes that run for the same rank
 };
 
 /// It is never destroyed, because threads may end after static objects.
@@ -106,8 +107,23 @@ class OwnLane {
 
 thread_local OwnLane own_lane;
 
+void complain(const std::exception& error);
+void empty(const std::string& path);
+
+/// Empties the file before a child can have a span: several children would empty it one after the other.
+void empty_once() {
+    if (std::exchange(process().empties, false))
+        empty(process().path);
+}
+
 void lock_before_fork() {
     process().mutex.lock();
+    try {
+        if (Timeline::is_on())
+            empty_once();
+    } catch (const std::exception& error) {
+        complain(error);
+    }
 }
 void unlock_after_fork() {
     process().mutex.unlock();
@@ -120,6 +136,8 @@ void begin_in_child() {
         lane->dropped = 0;
         lane->in_use = own_lane.is(*lane);
     }
+    constexpr std::size_t most_lanes = 1000; // of a rank
+    process().first_lane = static_cast<std::size_t>(getpid()) * most_lanes;
     process().mutex.unlock();
 }
 
@@ -137,6 +155,7 @@ double duration(const Event& event) {
 std::string json(const Lane& lane) {
     std::string text;
     std::array<char, 256> line{};
+    const std::size_t number = process().first_lane + lane.number;
     const auto add = [&](int length) {
         text += (text.empty() ? "" : ",\n") +
                 std::string(line.data(), std::min(static_cast<std::size_t>(length), line.size() - 1));
@@ -158,13 +177,13 @@ std::string json(const Lane& lane) {
             more += (more.empty() ? "" : ",") + (R"("waits for rank":)" + std::to_string(event.awaited));
         add(std::snprintf(line.data(), line.size(),
                           R"({"name":"%.*s","ph":"X","pid":%d,"tid":%zu,"ts":%.3f,"dur":%.3f,"args":{%s}})",
-                          static_cast<int>(event.name.size()), event.name.data(), lane.rank, lane.number,
+                          static_cast<int>(event.name.size()), event.name.data(), lane.rank, number,
                           microseconds(event.begin), duration(event), more.c_str()));
     }
     if (lane.dropped > 0)
         add(std::snprintf(line.data(), line.size(),
                           R"({"name":"%zu spans more","ph":"i","s":"t","pid":%d,"tid":%zu,"ts":%.3f})",
-                          lane.dropped, lane.rank, lane.number, microseconds(lane.events.back().end)));
+                          lane.dropped, lane.rank, number, microseconds(lane.events.back().end)));
     return text;
 }
 
@@ -246,8 +265,6 @@ void begin_to_record(const std::string& path) {
 } // namespace
 
 void Timeline::start(const std::string& path) {
-    if (path.empty())
-        return;
     if (is_first_rank())
         empty(path);
     else
@@ -322,8 +339,7 @@ void Span::begin(std::string_view name, int rank) {
     try {
         Lane& lane = own_lane.of(rank_);
         const std::lock_guard lock(process().mutex);
-        if (std::exchange(process().empties, false))
-            empty(process().path);
+        empty_once();
         lane.open.push_back({name_, begin_, begin_, 0, none});
         lane_ = &lane;
     } catch (const std::exception& error) {

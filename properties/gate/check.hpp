@@ -48,6 +48,7 @@ struct CheckSettings {
     int jobs = usual_processes();
     std::string save;
     std::string json;
+    std::string summary;
     std::string report;
 };
 

@@ -13,6 +13,8 @@
 #include <truestep/gate/system_commands.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/timeline.hpp>
+#include <truestep/report/summary.hpp>
 
 #include "check.hpp"
 
@@ -195,8 +197,10 @@ void add_results(CLI::App& command, CheckSettings& settings) {
     command.add_flag("--verbose", settings.verbose, "print each command before it is run");
     command.add_option("--save", settings.save, "keep shrunk failing cases as traces in this folder");
     command.add_option("--json", settings.json, "write the results to this file (docs/results.md)");
+    command.add_option("--summary", settings.summary, report::summary_help);
     command.add_option("--report", settings.report,
                        "write results.json, index.html and junit.xml to this folder");
+    problem::add_timeline_option(command);
 }
 
 } // namespace

@@ -84,9 +84,10 @@ void Check::check_that_results_can_be_written() const {
     std::string fault;
     if (group_->speaks())
         try {
-            if (!settings_.json.empty() && !report::can_be_written(settings_.json))
-                throw Error("--json " + settings_.json +
-                            " cannot be written; check the folder and its rights");
+            for (const auto& [option, file] :
+                 {std::pair("--json ", settings_.json), std::pair("--summary ", settings_.summary)})
+                if (!file.empty() && !report::can_be_written(file))
+                    throw Error(option + file + " cannot be written; check the folder and its rights");
             for (const std::string& folder : {settings_.report, settings_.save})
                 if (!folder.empty())
                     std::filesystem::create_directories(folder);
@@ -123,6 +124,8 @@ void Check::check_settings() const {
         (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))
         throw Error("--converge only trains, over threads; leave out --matrix, "
                     "--property, --case and --communicator");
+    if (settings_.converge && !settings_.summary.empty())
+        throw Error("--summary has no table of trainings; leave it out, or take --json with --converge");
     if (settings_.matrix_only && !settings_.properties.empty())
         throw Error("--matrix and --property exclude each other; leave one out");
 }

@@ -22,6 +22,7 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "interruption.hpp"
 #include "running_case.hpp"
@@ -152,6 +153,7 @@ class Child {
                 _exit(EXIT_FAILURE);
             written += count > 0 ? static_cast<std::size_t>(count) : 0;
         }
+        problem::Timeline::write();
         std::fflush(nullptr);
         _exit(EXIT_SUCCESS); // not exit: static objects would remove what the parent owns
     }

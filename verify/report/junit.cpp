@@ -77,8 +77,7 @@ std::string failure_text(const Entry& entry) {
 
 std::string failure_message(const Entry& entry) {
     const std::string status = entry.kind == Kind::planted ? "NOT CAUGHT" : name(entry.status);
-    const std::string message = text(at(*entry.json, "failure"), "message");
-    const std::string why = message.empty() ? explanation(entry) : message;
+    const std::string why = reason(entry);
     return status + (why.empty() ? "" : ": " + why);
 }
 

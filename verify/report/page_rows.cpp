@@ -179,6 +179,11 @@ std::string explanation(const Entry& entry) {
     return reason;
 }
 
+std::string reason(const Entry& entry) {
+    const std::string message = text(at(*entry.json, "failure"), "message");
+    return message.empty() ? explanation(entry) : message;
+}
+
 std::string class_of(Status status) {
     switch (status) {
     case Status::passed:

@@ -58,6 +58,8 @@ struct GroupedResults {
 [[nodiscard]] std::string place(const ordered_json& first);
 /// Why a row that is not a plain failure did not pass, plain text; else "".
 [[nodiscard]] std::string explanation(const Entry& entry);
+/// The message of a failure, else its explanation.
+[[nodiscard]] std::string reason(const Entry& entry);
 /// The meanings of REL and MISTRUSTED, for those that appear on the page: sentences, or "".
 [[nodiscard]] std::string explained_words(bool rel, bool mistrusted);
 

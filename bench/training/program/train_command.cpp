@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <limits>
 #include <memory>
 
@@ -12,9 +13,11 @@
 #include <truestep/gate/terminal.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/report/folder.hpp>
 #include <truestep/training/run.hpp>
 #include <truestep/training/text.hpp>
 
+#include "benchmark_out.hpp"
 #include "train_call.hpp"
 
 namespace truestep::training {
@@ -39,11 +42,17 @@ std::string progress_text(std::size_t step, std::size_t steps, double loss, doub
     return text;
 }
 
-Curve train_one(const Plan& plan, const Text& text, const std::string& optimizer, std::uint64_t seed) {
+/// `step_seconds` gets the time of each step. A measurement of the loss is in the time of the step after
+/// it, and so in few of them.
+Curve train_one(const Plan& plan, const Text& text, const std::string& optimizer, std::uint64_t seed,
+                std::vector<double>& step_seconds) {
     gate::Progress progress(optimizer + ", seed " + std::to_string(seed));
     const auto begin = Clock::now();
+    auto last = begin;
     double smooth = 0; // the loss of a single batch is noisy
     return training::train(text, plan, optimizer, seed, [&](std::size_t step, double loss) {
+        step_seconds.push_back(seconds_since(last));
+        last = Clock::now();
         smooth = step == 1 ? loss : 0.95 * smooth + 0.05 * loss;
         progress.show(progress_text(step, plan.steps, smooth, seconds_since(begin)));
     });
@@ -94,14 +103,18 @@ void print_head(const TrainCall& asked, const Text& text, const std::vector<trai
     std::fflush(stdout);
 }
 
-/// Bytes are those of one rank.
+/// The bytes that one rank has sent, per parameter and step.
+double bytes_each(const Curve& curve, const Plan& plan, double parameters) {
+    return static_cast<double>(curve.points.back().bytes) / plan.ranks / static_cast<double>(plan.steps) /
+           parameters;
+}
+
 void print_row(const Curve& curve, const Plan& plan, double parameters, double seconds) {
     const Curve::Point& last = curve.points.back();
     const Curve::Point& least = *std::ranges::min_element(curve.points, {}, &Curve::Point::loss);
     std::printf("%-18s %6llu %9.4f %9.4f %8zu %17.4f %9.1f\n", curve.optimizer.c_str(),
                 static_cast<unsigned long long>(curve.seed), last.loss, least.loss, least.step,
-                static_cast<double>(last.bytes) / plan.ranks / static_cast<double>(plan.steps) / parameters,
-                seconds);
+                bytes_each(curve, plan, parameters), seconds);
     std::fflush(stdout);
 }
 
@@ -132,6 +145,11 @@ void check_asked(const TrainCall& asked, const Text& text) {
             "--base-seeds is " + std::to_string(asked.base_seeds) + " and --seeds " +
             std::to_string(asked.seeds) +
             "; the base line's runs are paired with each candidate's, so it must be at least as many");
+    if (!asked.benchmark_out.empty() && !asked.curves.empty())
+        throw Error("--benchmark_out has the times of steps, and --curves trains nothing; leave one out");
+    if (!asked.benchmark_out.empty() && !report::can_be_written(asked.benchmark_out))
+        throw Error("--benchmark_out " + asked.benchmark_out +
+                    " cannot be written; check the folder and its rights");
     check_once("--optimizer", asked.optimizers, "each is trained once a seed");
     check_once("--steps", asked.steps, "one run says what two of the same would");
     if (asked.steps.size() > 1 && !asked.plan.checkpoints.empty())
@@ -151,7 +169,8 @@ double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const 
         Plan plan = plan_of(asked, steps, rate);
         plan.checkpoints.clear();
         const std::uint64_t seed = asked.first_seed + std::max(asked.seeds, asked.base_seeds);
-        const double loss = train_one(plan, text, optimizer, seed).points.back().loss;
+        std::vector<double> ignored;
+        const double loss = train_one(plan, text, optimizer, seed, ignored).points.back().loss;
         char words[32];
         std::snprintf(words, sizeof words, "%.4f", loss);
         if (loss < best) { // false for NaN
@@ -171,16 +190,37 @@ double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const 
     return rate_of_best;
 }
 
+/// bench/README.md promises it to trackers.
+std::string benchmark_name(const Plan& plan, const std::string& optimizer, double parameters) {
+    std::string name = "train/" + optimizer + "/d:" + shortest(parameters) +
+                       "/batch:" + std::to_string(plan.batch) + "/steps:" + std::to_string(plan.steps) +
+                       "/P:" + std::to_string(plan.ranks);
+    if (plan.stages > 1)
+        name += "/stages:" + std::to_string(plan.stages);
+    return plan.processes ? name + "/mpi" : name;
+}
+
+/// Adds a row of step times; none where checkpoints already had all steps.
 void run_seeds(const TrainCall& asked, const Plan& plan, const Text& text, const std::string& optimizer,
-               std::size_t seeds, TrainResults& results) {
+               std::size_t seeds, TrainResults& results, std::vector<bench::BenchmarkRow>& rows) {
     const auto parameters = static_cast<double>(training::layout_of(plan.shape).size());
+    bench::BenchmarkRow row{.name = benchmark_name(plan, optimizer, parameters), .seconds = {}};
+    const std::clock_t cpu = std::clock();
     for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + seeds; ++seed) {
         const auto begin = Clock::now();
-        const Curve curve = train_one(plan, text, optimizer, seed);
+        const Curve curve = train_one(plan, text, optimizer, seed, row.seconds);
         print_row(curve, plan, parameters, seconds_since(begin));
+        row.counters["loss"] += curve.points.back().loss / static_cast<double>(seeds);
+        row.counters["sent_B/param"] = bytes_each(curve, plan, parameters);
         results.add(curve);
         results.write();
     }
+    if (row.seconds.empty())
+        return;
+    const int ranks_here = plan.processes ? 1 : plan.ranks;
+    row.cpu_seconds = static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC / ranks_here /
+                      static_cast<double>(row.seconds.size());
+    rows.push_back(std::move(row));
 }
 
 /// The base line comes first, with all its seeds, so that sigma is fixed before a candidate runs.
@@ -197,13 +237,14 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool&
     results.write(); // an unwritable file is reported before hours of training
     print_head(asked, text, results.floors(),
                static_cast<double>(training::layout_of(asked.plan.shape).size()));
+    std::vector<bench::BenchmarkRow> rows;
     for (const std::size_t steps : asked.steps) {
         results.begin(steps);
         for (const std::string& optimizer : asked.optimizers) {
             const bool base = optimizer == asked.optimizers.front();
             const double rate = tuned(asked, steps, text, optimizer);
             run_seeds(asked, plan_of(asked, steps, rate), text, optimizer,
-                      base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds, results);
+                      base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds, results, rows);
             if (base)
                 results.fix_sigma();
             else if (const std::string verdict = results.judge(optimizer); !verdict.empty())
@@ -211,6 +252,7 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool&
             std::fflush(stdout);
         }
     }
+    bench::write_benchmark_out(asked.benchmark_out, rows);
     return results.good();
 }
 
@@ -229,6 +271,7 @@ int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
     asked.plan.ranks = session.size();
     if (session.rank() > 0) {
         asked.json.clear();
+        asked.benchmark_out.clear();
         asked.report.clear();
         if (std::freopen("/dev/null", "w", stdout) == nullptr)
             throw Error("/dev/null cannot be written");

@@ -1,6 +1,10 @@
 // Declares the command-line options of `truestep train`, with their help.
 #include "train_call.hpp"
 
+#include <truestep/problem/timeline.hpp>
+
+#include "benchmark_out.hpp"
+
 namespace truestep::training {
 
 namespace {
@@ -49,11 +53,13 @@ void add_runs(CLI::App& command, TrainCall& asked) {
     command.add_option("--checkpoint-every", asked.plan.checkpoint_every, "steps, and at the end");
     command.add_option("--json", asked.json,
                        "write curves, floors and verdicts to this file, after each run");
+    command.add_option(bench::benchmark_out_option, asked.benchmark_out, bench::benchmark_out_help);
     command.add_option("--curves", asked.curves,
                        "files that --json has written: nothing is trained, the runs in them are judged and "
                        "drawn together; the first one's optimizer is the base line");
     command.add_option("--report", asked.report,
                        "a folder, for a page, its pictures and the same JSON, after each run");
+    problem::add_timeline_option(command);
 }
 
 void add_settings(CLI::App& command, TrainCall& asked) {

@@ -20,6 +20,7 @@ struct TrainAsked {
     double margin = 0.05;
     std::vector<std::string> curves; ///< files of earlier calls, in place of training
     std::string json;
+    std::string benchmark_out;
     std::string report;
 };
 

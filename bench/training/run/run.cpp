@@ -15,6 +15,7 @@
 #include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/problem/timeline.hpp>
 #include <truestep/training/run.hpp>
 
 #include "checkpoint.hpp"
@@ -101,8 +102,11 @@ class Rank {
     double take(std::size_t step) {
         const Batch& batch = windows_.drawn(run_.seed, bare_.rank(), step, run_.plan.batch);
         const std::span<float> gradient(gradient_);
-        const double loss = model_.loss_and_gradient(parameters(), batch, gradient.first(model_size_),
-                                                     stages_of(batch, gradient.subspan(model_size_)));
+        const double loss = [&] {
+            const problem::Span span("forward and backward", bare_.rank());
+            return model_.loss_and_gradient(parameters(), batch, gradient.first(model_size_),
+                                            stages_of(batch, gradient.subspan(model_size_)));
+        }();
         const auto finite = [](float value) { return std::isfinite(value); };
         const bool diverged = !std::isfinite(loss) || !std::ranges::all_of(gradient_, finite);
         if (run_.plan.processes ? any(diverged) : diverged)
@@ -182,6 +186,7 @@ class Rank {
             double loss = 0; ///< the sum over its windows
             std::uint64_t bytes = 0;
         };
+        const problem::Span span("measure", bare_.rank());
         const auto ranks = static_cast<std::size_t>(bare_.size());
         const auto rank = static_cast<std::size_t>(bare_.rank());
         const std::size_t count = windows_.measured_count();

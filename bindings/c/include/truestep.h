@@ -28,9 +28,9 @@ extern "C" {
 
 #define TRUESTEP_ABI_VERSION 1
 #define TRUESTEP_ABI_MINOR_VERSION                                                                         \
-    9 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
-       * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL;              \
-       * 8: parameter groups in recordings; 9: collectives */
+    10 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;      \
+        * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL;             \
+        * 8: parameter groups in recordings; 9: collectives; 10: timelines */
 
 typedef int32_t truestep_status;
 #define TRUESTEP_OK 0
@@ -49,6 +49,12 @@ const char* truestep_version(void);
 
 /* The line about this thread's last failure; valid until its next one. */
 const char* truestep_last_error(void);
+
+/* From now on records what each rank of this process does and waits for, and for whom. The first process of
+ * a job empties the file. truestep_timeline_write adds the spans to it, as Chrome trace JSON, and ends the
+ * recording, as the end of the process does. */
+truestep_status truestep_timeline_start(const char* file);
+void truestep_timeline_write(void);
 
 /* Values somewhere in memory. Where several are asked for they stand for one flat vector, one piece after
  * the other; fp32 in one piece is taken without a copy. data NULL: zeros. */

@@ -56,6 +56,10 @@ void bad_input_is_told(void) {
     truestep_optimizer_destroy(optimizer);
     truestep_problem_destroy(problem);
 
+    CHECK_FAILS(truestep_timeline_start(NULL), TRUESTEP_ERROR, "file is NULL");
+    CHECK_FAILS(truestep_timeline_start("/nowhere/at/all.json"), TRUESTEP_ERROR, "/nowhere/at/all.json");
+    truestep_timeline_write(); /* without a start it does nothing */
+
     truestep_exchanges exchanges = {.struct_size = sizeof exchanges, .rank = 3, .size = 3};
     truestep_communicator* communicator = NULL;
     CHECK_FAILS(truestep_communicator_create(&exchanges, &communicator), TRUESTEP_ERROR, "rank is 3 of 3");

@@ -1,5 +1,6 @@
 """truestep.torch.Scape over gloo, ranks as processes: its recorded runs are the reference's in every bit, and mistakes are found."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -18,12 +19,17 @@ class Ranks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for rank, (status, text) in enumerate(run(TRAINING, ranks, folder, mistake)):
                 self.assertEqual(status, 0, f"rank {rank}:\n{text}")
+            timeline = Path(folder, "timeline.json")
+            self.spans = [event for event in json.loads(timeline.read_text(encoding="utf-8")) if event["ph"] == "X"] if timeline.exists() else []
             return truestep.verify(f"{folder}/run.safetensors", level="exact")
 
     def test_two_ranks_are_exact(self) -> None:
         result = self.trace(2)
         self.assertTrue(result.passed, result.text)
         self.assertNotIn("not recorded", result.text)  # every rank's copy was compared
+        for rank in range(2):
+            names = {span["name"] for span in self.spans if span["pid"] == rank}
+            self.assertLessEqual({"step", "local pass", "exchange", "update", "payload", "mask"}, names)
 
     def test_three_ranks_are_exact(self) -> None:
         result = self.trace(3)

@@ -157,7 +157,8 @@ def main() -> None:
     if mistake in ("parts", "zeroed"):
         train_in_parts(rank, folder, mistake)
     else:
-        train(rank, size, folder, mistake)
+        with truestep.timeline(folder / "timeline.json"):
+            train(rank, size, folder, mistake)
     dist.destroy_process_group()
 
 

@@ -12,11 +12,12 @@ from ._library import version
 from ._optimizer import Optimizer, Statistics
 from ._problem import Problem, Tensor
 from ._recorder import Recorder
+from ._timeline import timeline
 from ._verify import Phase, Result, Row, join, verify
 
 __version__ = version()
 
 __all__ = [
     "Aborted", "Communicator", "Error", "Halted", "InternalError", "Optimizer", "Phase", "Problem", "Recorder", "RefusedStep",
-    "Result", "Row", "Statistics", "Tensor", "ThreadGroup", "join", "gasloc", "mapl", "reference", "verify", "version",
+    "Result", "Row", "Statistics", "Tensor", "ThreadGroup", "join", "gasloc", "mapl", "reference", "timeline", "verify", "version",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 9  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 10  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -114,6 +114,7 @@ _HANDLE, _OUT = c_void_p, POINTER(c_void_p)
 _PIECES = POINTER(Values)
 _IDS = [c_void_p, c_int64]
 _STATUS: dict[str, list[Any]] = {
+    "truestep_timeline_start": [c_char_p],
     "truestep_problem_create": [POINTER(TensorEntry), c_size_t, c_int32, c_char_p, _OUT],
     "truestep_problem_density": [_HANDLE, c_int64, POINTER(c_double)],
     "truestep_communicator_create": [POINTER(Exchanges), _OUT],
@@ -188,6 +189,7 @@ _STATUS: dict[str, list[Any]] = {
 }
 _OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "truestep_version": (c_char_p, []),
+    "truestep_timeline_write": (None, []),
     "truestep_last_error": (c_char_p, []),
     "truestep_set_error": (None, [c_char_p]),
     "truestep_problem_size": (c_int64, [_HANDLE]),

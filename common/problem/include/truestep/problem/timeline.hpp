@@ -10,10 +10,6 @@
 
 namespace truestep::problem {
 
-/// The help of `--timeline`.
-constexpr const char* timeline_help =
-    "write what each rank does and waits for to this file, as Chrome trace JSON, which Perfetto opens";
-
 /// The process's timeline. It is off until start(), or if TRUESTEP_TIMELINE names a file. At its end
 /// each process adds its spans to the file, so ranks of a job share one without any exchange.
 class Timeline {
@@ -36,6 +32,14 @@ class Timeline {
     friend class Span;
     inline static std::atomic<bool> on_{false};
 };
+
+/// Adds `--timeline FILE` to the options of a program or of a command: a CLI::App.
+template <class App>
+void add_timeline_option(App& app) {
+    app.template add_option_function<std::string>(
+        "--timeline", Timeline::start,
+        "write what each rank does and waits for to this file, as Chrome trace JSON, which Perfetto opens");
+}
 
 /// One span of a rank: from here to the end of the block. While the timeline is off it costs one
 /// predictable branch. The name has to outlive the process's timeline: it is a literal.
