@@ -7,7 +7,7 @@
 
 #include <truestep/problem/mix64.hpp>
 
-namespace truestep {
+namespace truestep::problem {
 namespace {
 
 TEST(TextTest, TheShortestDecimalReadsBack) {
@@ -38,9 +38,9 @@ TEST(TextTest, Mix64IsTheFinalizerOfSplitMix64) {
     std::uint64_t state = 1234567;
     for (const std::uint64_t drawn : {6457827717110365317U, 3203168211198807973U, 9817491932198370423U}) {
         state += 0x9e37'79b9'7f4a'7c15U;
-        EXPECT_EQ(problem::mix64(state), drawn);
+        EXPECT_EQ(mix64(state), drawn);
     }
 }
 
 } // namespace
-} // namespace truestep
+} // namespace truestep::problem
