@@ -169,17 +169,50 @@ void fault(Trial& trial) {
     }
 }
 
+/// The run in which all coordinates turn non-finite in its first step, or one of them in a later step: only
+/// that one has a gradient, and it begins at the greatest number of bf16.
+Scenario that_overflows(Scenario scenario, Index seed, Index step) {
+    const std::size_t groups = scenario.problem.groups.size();
+    if (seed % 3 == 0) {
+        scenario.rates = [groups](Index) { return std::vector<double>(groups, 1e300); };
+        return scenario;
+    }
+    constexpr float greatest = 0x1.fep127F;
+    constexpr double enough = 0x1p126; // even where epsilon leaves a hundredth of a step
+    const std::size_t at = static_cast<std::size_t>(seed) * 7919 % scenario.start.size();
+    scenario.start[at] = greatest;
+    scenario.gradient = [at, size = scenario.start.size()](const Problem&, Index, Index) {
+        Floats values(size, 0.0F);
+        values[at] = -1.0F;
+        return values;
+    };
+    scenario.rates = [groups, step](Index now) {
+        return std::vector<double>(groups, now == step ? enough : 0.0);
+    };
+    return scenario;
+}
+
 // A state that is not finite ends all ranks at that step.
 void halt(Trial& trial) {
-    Scenario scenario = trial.scenario;
-    scenario.rates = [groups = scenario.problem.groups.size()](Index) {
-        return std::vector<double>(groups, 1e300);
-    };
+    const Index seed = trial.run_case.seed;
+    const Index step = seed % 3 == 0 ? 1 : 1 + seed % trial.scenario.steps;
+    const Scenario scenario = that_overflows(trial.scenario, seed, step);
+    trial.kind(seed % 3 != 0, "one coordinate overflows");
     const std::vector<RankRecord> all = trial.run(scenario);
-    for (int rank = 0; rank < scenario.problem.ranks; ++rank)
-        trial.expect(all[static_cast<std::size_t>(rank)].halted == 1 &&
-                         !all[static_cast<std::size_t>(rank)].steps.contains(1),
-                     1, "rank " + std::to_string(rank) + " continues with a state that is not finite");
+    for (int rank = 0; rank < scenario.problem.ranks; ++rank) {
+        const RankRecord& record = all[static_cast<std::size_t>(rank)];
+        trial.expect(record.halted == 1 && !record.steps.contains(step), step,
+                     "rank " + std::to_string(rank) + " continues with a state that is not finite");
+        trial.expect(step == 1 || record.steps.contains(step - 1), step - 1,
+                     "rank " + std::to_string(rank) + " does not end a step before: " + record.ended);
+    }
+}
+
+Case without_decay(Case run) {
+    run = uninterrupted(with_several_ranks(run));
+    run.decay = 0.0;
+    run.groups = Dealing::one;
+    return run;
 }
 
 gate::Property of_threads(gate::Property property) {
@@ -209,7 +242,7 @@ std::vector<gate::Property> interruption_properties() {
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
                             fault, {{"a link was cut", 40}}, with_several_ranks)),
         property(15, "halt", "A state that is not finite ends all ranks at once.", halt,
-                 {{"several ranks", 95}}, with_several_ranks)};
+                 {{"several ranks", 95}, {"one coordinate overflows", 40}}, without_decay)};
 }
 
 } // namespace truestep::properties::dense

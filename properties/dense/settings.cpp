@@ -169,6 +169,14 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
         {"copies", [](Problem& other) { change("copies", other.copies); }},
         {"tensor", [](Problem& other) { other.tensors.back().name += 'x'; }},
         {"tensor", [](Problem& other) { other.tensors.back().shape.push_back(1); }},
+        {"tensor",
+         [](Problem& other) {
+             Tensor& last = other.tensors.back();
+             const Group& first = other.groups.front();
+             last.role =
+                 first.roles.front() == last.role ? other.groups.back().roles.back() : first.roles.front();
+         }},
+        {"roles", [](Problem& other) { other.groups.back().roles.emplace_back("spare"); }},
         {"micro_batches", [](Problem& other) { ++other.micro_batches.back(); }},
         {"rule", [](Problem& other) {
              Group& group = other.groups.back();
@@ -192,7 +200,7 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
         } catch (const Error&) {
             return true;
         }
-        return false;
+        return other == problem;
     });
     return all;
 }

@@ -37,7 +37,8 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
     return sum;
 }
 
-/// Begins a round on other gradients, on some workers on a bad one, and restores the state before it.
+/// Begins a round on other gradients, on some workers on a bad one, ends it if the scenario says so, and
+/// restores the state before it.
 void give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index round) {
     const State before = subject.state();
     std::vector<float> gradient(static_cast<std::size_t>(scenario.size), 0.5F);
@@ -47,6 +48,8 @@ void give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index
         gradient.back() = std::numeric_limits<float>::quiet_NaN();
         static_cast<void>(subject.step(gradient, rate));
     }
+    if (scenario.ended_first)
+        static_cast<void>(subject.round());
     subject.restore(before);
 }
 
@@ -114,11 +117,24 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
     const std::uint64_t before = all_of(counted);
     std::uint64_t parameters = 0;
     std::vector<std::uint64_t> so_far(static_cast<std::size_t>(peers.size()), 0);
+    const auto count = [&](RoundRecording& seen) {
+        for (int peer = 0; peer < peers.size(); ++peer) {
+            std::uint64_t& sent = so_far[static_cast<std::size_t>(peer)];
+            const std::uint64_t now = counted.sent(Traffic::parameters, peer).bytes;
+            if (now > sent)
+                seen.sent[peer] = now - sent;
+            parameters += now - sent;
+            sent = now;
+        }
+    };
     for (Index round = first; round <= last; ++round) {
         scenario.before_round(rank, round);
         RoundRecording seen;
-        if (round == scenario.given_up)
+        if (round == scenario.given_up) {
             give_up(*subject, scenario, rank, round);
+            RoundRecording given_up;
+            count(given_up);
+        }
         try {
             subjects.train(*subject, scenario, rank, round);
             seen.skipped = subject->round();
@@ -133,14 +149,7 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
             counted.leave(aborted.what());
             break;
         }
-        for (int peer = 0; peer < peers.size(); ++peer) {
-            std::uint64_t& sent = so_far[static_cast<std::size_t>(peer)];
-            const std::uint64_t now = counted.sent(Traffic::parameters, peer).bytes;
-            if (now > sent)
-                seen.sent[peer] = now - sent;
-            parameters += now - sent;
-            sent = now;
-        }
+        count(seen);
         if (scenario.watch)
             scenario.watch(rank, round, seen.state);
         else

@@ -69,13 +69,18 @@ void restart_same(Trial& trial) {
         }
 }
 
-// 14. A worker that restores within a round takes it as if it had just begun.
+// 14. Workers that restore within a round, or when it has ended, take it as if they had just begun.
 void restored_within(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     Scenario interrupted = trial.scenario;
     interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
+    interrupted.ended_first = trial.run.seed / 2 % 2 == 0;
+    if (interrupted.ended_first)
+        trial.judged.kinds.insert("a whole round is undone");
     trial.same(trial.lives, trial.play(interrupted),
-               "those without a restore within round " + std::to_string(interrupted.given_up));
+               "those without a restore " +
+                   std::string(interrupted.ended_first ? "that undoes" : "within") + " round " +
+                   std::to_string(interrupted.given_up));
 }
 
 /// Two sums in different orders differ by at most one rounding of the sum of magnitudes for each worker.
@@ -169,9 +174,12 @@ std::vector<gate::Property> interruption_properties() {
                      {{"restart", 90}}, restarted),
             property(14, "restart.other", "With another number of workers all begin with the mean.",
                      restart_other, {{"other number of ranks", 90}}, restarted_with_others),
-            property(14, "restore", "A worker that restores within a round takes it as if it had begun.",
-                     restored_within, {{"several ranks", 60}, {"adaptive", 40}, {"skipped", 10}},
-                     without_restart)};
+            property(
+                14, "restore",
+                "A worker that restores within a round, or after it, takes it as if it had begun.",
+                restored_within,
+                {{"several ranks", 60}, {"adaptive", 40}, {"skipped", 10}, {"a whole round is undone", 25}},
+                without_restart)};
 }
 
 } // namespace truestep::properties::gasloc

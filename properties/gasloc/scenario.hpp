@@ -27,9 +27,10 @@ struct Scenario {
     std::function<Index(int worker, Index round)> steps;
     std::function<Floats(int worker, Index round, Index step)> gradient;
     std::function<double(Index round, Index step)> learning_rate;
-    Index restart = 0;  ///< the round after which all begin from a checkpoint; 0: none
-    int to = 0;         ///< the number of workers after it
-    Index given_up = 0; ///< the round that each worker begins, gives up and restores; 0: none
+    Index restart = 0;        ///< the round after which all begin from a checkpoint; 0: none
+    int to = 0;               ///< the number of workers after it
+    Index given_up = 0;       ///< the round that each worker begins, gives up and restores; 0: none
+    bool ended_first = false; ///< it ends that round before it restores
     Index late = 0;
     int threads = 1;
     /// Called by a worker before it begins a round, unless it runs in another process.

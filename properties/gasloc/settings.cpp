@@ -167,6 +167,20 @@ void refusals(Trial& trial) {
              }}};
         const auto& [setting, change] = others[scenario.settings.seed % others.size()];
         refused(rank + " has another setting", of_last(change), {rank, setting});
+        // Explicit edges that differ in one weight, in one round, or in an end.
+        Scenario with_edges = of_last([seed = scenario.settings.seed](Settings& s) {
+            Edge& edge = s.given[seed % 2].front();
+            if (seed % 3 == 0)
+                s.given.pop_back();
+            else if (seed % 3 == 1 && edge.b > 1)
+                --edge.b;
+            else
+                edge.weight *= 0.5;
+        });
+        with_edges.settings.law = Law::given;
+        with_edges.settings.given = {{{0, odd, 0.5}}, {{0, odd, 0.25}}};
+        with_edges.settings.allow_unstable = true;
+        refused(rank + " has another edge", with_edges, {rank, "edges"});
         Scenario wrong = scenario;
         wrong.start_of = [odd](int worker, Floats start) {
             if (worker == odd && !start.empty())

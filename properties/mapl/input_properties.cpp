@@ -25,13 +25,16 @@ void refusals(Trial& trial) {
         flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
         trial.judged.kinds.insert("too large a payload");
     }
+    if (trial.candidate.names_differences()) // others may have no state to refuse
+        flaws.emplace_back(Flaw::state_within_a_step, "a question for its state within a step");
     for (const auto& [flaw, what] : flaws) {
         Scenario flawed = trial.scenario;
         flawed.flaw = flaw;
         const std::vector<RankRecording> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
             const bool of_receiver = flaw == Flaw::gradient_not_finite || flaw == Flaw::gradient_too_large;
-            const bool concerned = of_receiver ? rank > 0 : rank + 1 < seen.size();
+            const bool concerned =
+                flaw == Flaw::state_within_a_step || (of_receiver ? rank > 0 : rank + 1 < seen.size());
             const auto found = seen[rank].refused.find("flaw");
             if (concerned)
                 trial.told(
@@ -80,6 +83,33 @@ bool begins_with(const std::vector<std::uint8_t>& message, const Floats& values)
     return message.size() >= bytes.size() && std::memcmp(message.data(), bytes.data(), bytes.size()) == 0;
 }
 
+/// A step with a finite gradient and a first moment so large that its projection may overflow. Where A does
+/// not follow, A and m are those before.
+void overflow_of_projection(Trial& trial) {
+    Scenario large = trial.scenario;
+    large.overflows = -1;
+    large.run.steps = 2;
+    large.other_start = [](int, Side side, EndState& state) {
+        if (side == Side::sender)
+            for (std::size_t i = 0; i < state.m.size(); ++i)
+                state.m[i] = 0x1.fp127F * state.a[i];
+    };
+    const std::vector<RankRecording> seen = trial.play(large);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const RankRecording& sender = seen[static_cast<std::size_t>(boundary)];
+        for (Index step = 0; step < large.run.steps; ++step) {
+            if (sender.at(key(step, "updated")).front() != 0.0F)
+                continue;
+            trial.judged.kinds.insert("a projection overflows");
+            for (const char* what : {"s.A", "s.m"})
+                trial.same(sender.at(key(step, what)), sender.at(key(step + 1, what)), step,
+                           boundary_text(boundary, std::string(what) + " after " +
+                                                       key(step, "a projection overflowed")),
+                           "that before it");
+        }
+    }
+}
+
 // 16. A step whose inputs are finite, but not the gradient of A.
 void overflow(Trial& trial) {
     const Index of = 1; // m is no longer 0
@@ -110,7 +140,10 @@ void overflow(Trial& trial) {
     }
     if (!trial.judged.finding) // else there may be no state to begin from
         goes_on_from(trial, of + 1);
+    if (!trial.judged.finding)
+        overflow_of_projection(trial);
 }
+
 Case overflows_in_the_middle(Case run) {
     const Payload payload = run.payload;
     run = nothing_lost(run); // codewords would be as large, and the next micro-batch refused

@@ -252,8 +252,12 @@ class Player {
             show(key(step, micro, "ids"), {ids.begin(), ids.end()});
         }
         Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
-        if (!sender_)
+        const bool asks_state = step == 0 && micro == 0 && scenario_.flaw == Flaw::state_within_a_step;
+        if (!sender_) {
+            if (asks_state)
+                try_flaw([&] { static_cast<void>(receiver_->state()); });
             return;
+        }
         if (step == 0 && micro == 0 && scenario_.flaw == Flaw::id_beyond) {
             std::vector<Id> beyond = ids;
             beyond.back() = static_cast<Id>(scenario_.run.vocabulary);
@@ -267,6 +271,8 @@ class Player {
         if (step == 0 && micro == 0 && scenario_.flaw == Flaw::activation_too_large)
             try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
         sender_->forward(micro, x, ids);
+        if (asks_state)
+            try_flaw([&] { static_cast<void>(sender_->state()); });
         show(key(step, micro, "X"), std::move(x));
     }
 

@@ -41,6 +41,7 @@ enum class Flaw : std::uint8_t {
     gradient_not_finite,   ///< the receiver's
     activation_too_large,  ///< finite, but what of it travels in bf16 is not
     gradient_too_large,    ///< likewise
+    state_within_a_step,   ///< asked for while the first micro-batch is under way
 };
 
 /// Everything that is given to the two sides of each boundary and to the stages between them. Properties

@@ -69,6 +69,14 @@ TEST(DensityTest, ConstantIsTheSameAtEveryStep) {
         EXPECT_EQ(density.at(t), 0.3);
 }
 
+TEST(DensityTest, IsDescribed) {
+    EXPECT_EQ(DensitySchedule::constant(0.3).description(), "0.3");
+    EXPECT_EQ(DensitySchedule::linear(1.0, 0.5, 4).description(), "linear from 1 to 0.5 in 4 steps");
+    EXPECT_EQ(DensitySchedule::geometric(1.0, 0.5, 4).description(), "geometric from 1 to 0.5 in 4 steps");
+    EXPECT_EQ(DensitySchedule::recorded({1.0, 0.7}).description(),
+              "one of 2 recorded entries, from 1 to 0.7");
+}
+
 TEST(DensityTest, RecordedEntriesBelongToTheStepsInOrder) {
     const auto density = DensitySchedule::recorded({1.0, 0.7, 0.2});
     EXPECT_EQ(density.at(1), 1.0);

@@ -63,6 +63,8 @@ TEST(LayoutTest, TensorsAreOfTheParameterGroupsThatTheTextSays) {
     const Layout grouped = with_param_groups(plain, "0,1,2");
     EXPECT_EQ(grouped, Layout({{"a", 3}, {"b", 2, true, 1}, {"c", 4, false, 2}}));
     EXPECT_EQ(grouped.param_groups(), 3);
+    EXPECT_EQ(grouped.place(4), 4);
+    EXPECT_EQ(grouped.part({{1, 2}, {4, 7}}).place(2), 5);
     EXPECT_EQ(grouped.part({{4, 7}}).tensors(),
               (std::vector<Tensor>{{"b", 1, true, 1}, {"c", 2, false, 2}}));
     for (const char* text : {"0,1", "0,1,1,1", "0,x,1", "0,,1", "0,1,1.5", "0 1 1"})

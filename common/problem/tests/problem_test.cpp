@@ -45,6 +45,40 @@ TEST_F(ProblemTest, IsCheckedWhenMade) {
         Error);
 }
 
+TEST_F(ProblemTest, APayloadHasItsFormatAndBytes) {
+    struct Expected {
+        Payload format;
+        bool rounds_mean;
+        std::size_t bytes, bytes_of_mean;
+    };
+    const std::vector<std::pair<Payload, Expected>> all{{Payload::fp32, {Payload::fp32, false, 4, 4}},
+                                                        {Payload::bf16, {Payload::bf16, false, 2, 4}},
+                                                        {Payload::e5m2, {Payload::e5m2, false, 1, 4}},
+                                                        {Payload::bf16_both, {Payload::bf16, true, 2, 2}},
+                                                        {Payload::e5m2_both, {Payload::e5m2, true, 1, 1}}};
+    for (const auto& [payload, expected] : all) {
+        EXPECT_EQ(format_of(payload), expected.format) << name(payload);
+        EXPECT_EQ(rounds_mean(payload), expected.rounds_mean) << name(payload);
+        EXPECT_EQ(value_bytes(payload), expected.bytes) << name(payload);
+        EXPECT_EQ(mean_bytes(payload), expected.bytes_of_mean) << name(payload);
+    }
+}
+
+TEST_F(ProblemTest, AParameterGroupHasItsRateAndDecay) {
+    EXPECT_EQ(LearningRates(0.5).of(3), 0.5);
+    EXPECT_EQ(LearningRates(std::vector{0.5, 0.25, 0.125}).of(1), 0.25);
+    EXPECT_EQ(settings_.weight_decay_of(2), settings_.weight_decay);
+    settings_.more_weight_decays = {0.3, 0.4};
+    EXPECT_EQ(settings_.weight_decay_of(0), settings_.weight_decay);
+    EXPECT_EQ(settings_.weight_decay_of(2), 0.4);
+}
+
+TEST_F(ProblemTest, OnlyDenseTensorsLeaveNothingToSelect) {
+    EXPECT_FALSE(has_no_sparse_segment(problem_));
+    EXPECT_TRUE(has_no_sparse_segment(make_problem(
+        Algorithm::scape, 3, Layout({{"a", 7, true}, {"b", 2, true}}), PartitionRule::by_shard, {})));
+}
+
 TEST_F(ProblemTest, TheDefaultsAreLegal) {
     EXPECT_NO_THROW(check(problem_));
 }

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
+#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,6 +102,32 @@ TEST_F(Checkpoint, AnyDamagedByteIsNoticed) {
         EXPECT_NE(error_of([&] { static_cast<void>(load(file.parent_path(), settings, 0, 1)); }),
                   "no error");
     }
+}
+
+/// Another value of a setting.
+template <class Value>
+void change(Value& value) {
+    if constexpr (std::is_same_v<Value, bool>)
+        value = !value;
+    else if constexpr (std::is_enum_v<Value>)
+        value = static_cast<Value>(value == Value{} ? 1 : 0);
+    else
+        value = value + Value{1};
+}
+
+// A new setting is refused, too, unless users may change it in the middle of a run.
+TEST_F(Checkpoint, OfAnyOtherSettingIsRefusedByName) {
+    const fs::path checkpoint = saved(7, 2);
+    const std::set<std::string> of_the_user{"weight_decay", "eta", "alpha", "gamma", "allow_unstable"};
+    visit_settings(settings, [&](const std::string& name, const auto&, const auto&...) {
+        Settings other = settings;
+        visit_settings(other, [&](const std::string& one, auto& value, const auto&...) {
+            if (one == name)
+                change(value);
+        });
+        const std::string error = error_of([&] { static_cast<void>(load(checkpoint, other, 0, 2)); });
+        EXPECT_THAT(error, of_the_user.contains(name) ? HasSubstr("no error") : HasSubstr(name));
+    });
 }
 
 TEST_F(Checkpoint, OfOtherSettingsIsRefused) {

@@ -1,5 +1,7 @@
 // Dealing by role, groups, and splits that an order allows: section 34 and 35.
+#include <cmath>
 #include <functional>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,6 +105,73 @@ TEST(DenseProblem, TheTreeAllowsSplitsWhoseSharesAreItsNodes) {
                   p.micro_batches = {1, 2};
               }),
               "");
+}
+
+/// The nodes of the tree over [begin, end), by its recursion.
+void nodes_of(Index begin, Index end, std::set<std::pair<Index, Index>>& nodes) {
+    nodes.emplace(begin, end);
+    Index left = 1;
+    while (2 * left < end - begin)
+        left *= 2;
+    if (end - begin > 1) {
+        nodes_of(begin, begin + left, nodes);
+        nodes_of(begin + left, end, nodes);
+    }
+}
+
+TEST(DenseProblem, NodesAreThoseOfTheTreesRecursion) {
+    for (Index leaves = 1; leaves <= 33; ++leaves) {
+        std::set<std::pair<Index, Index>> nodes;
+        nodes_of(0, leaves, nodes);
+        for (Index begin = 0; begin < leaves; ++begin)
+            for (Index end = begin + 1; end <= leaves; ++end)
+                EXPECT_EQ(is_node(begin, end, leaves), nodes.contains({begin, end}))
+                    << begin << " to " << end << " of " << leaves;
+    }
+}
+
+TEST(DenseProblem, TheSumIsDividedByMicroBatchesOrByRanks) {
+    Problem made = problem();
+    made.ranks = 3;
+    made.micro_batches = {2, 1, 4};
+    EXPECT_EQ(micro_batches_of(made), 7);
+    EXPECT_EQ(divisor_of(made), 7);
+    made.accumulation = Accumulation::sum;
+    EXPECT_EQ(divisor_of(made), 3);
+}
+
+TEST(DenseProblem, EachRuleHasItsMomentsAndDecay) {
+    struct Expected {
+        bool adam, coupled, first_moment, first_moment_with_momentum;
+    };
+    const std::vector<std::pair<Rule, Expected>> all{{Rule::sgd, {false, true, false, true}},
+                                                     {Rule::adam, {true, true, true, true}},
+                                                     {Rule::adamw, {true, false, true, true}},
+                                                     {Rule::muon, {false, false, true, true}}};
+    for (const auto& [rule, expected] : all) {
+        EXPECT_EQ(is_adam(rule), expected.adam) << name(rule);
+        EXPECT_EQ(is_coupled(rule), expected.coupled) << name(rule);
+        Group group{.rule = rule};
+        EXPECT_EQ(has_first_moment(group), expected.first_moment) << name(rule);
+        group.momentum = 0.5;
+        EXPECT_EQ(has_first_moment(group), expected.first_moment_with_momentum) << name(rule);
+    }
+}
+
+TEST(DenseProblem, ChoicesHaveWords) {
+    EXPECT_EQ(parse<Rule>("adamw"), Rule::adamw);
+    EXPECT_EQ(name(Order::tree), "tree");
+    EXPECT_THAT(words(Scale::none),
+                testing::ElementsAre("scale", "original", "match_rms_adamw", "spectral_unclamped", "none"));
+    EXPECT_THAT([] { static_cast<void>(parse<Iteration>("fp16")); },
+                testing::ThrowsMessage<Error>("iteration is 'fp16'; it must be one of fp32, bf16"));
+}
+
+TEST(DenseProblem, EachGroupHasARate) {
+    EXPECT_NO_THROW(check_rates(problem(), {0.0, 0.1}));
+    for (const std::vector<double>& wrong :
+         {std::vector<double>{0.1}, {0.1, -0.1}, {0.1, std::nan("")}, {0.1, 0.1, 0.1}})
+        EXPECT_THROW(check_rates(problem(), wrong), Error);
 }
 
 TEST(DenseProblem, ScalesByShape) {

@@ -68,6 +68,17 @@ TEST(MaplQuantization, ATurnTakesEachCodewordOnce) {
     EXPECT_EQ(orders.size(), 5U);
 }
 
+// As turn_codewords() of fixtures/mapl/independent/mapl.py orders them.
+TEST(MaplQuantization, TurnsHaveTheOrderOfTheWitness) {
+    Settings settings = quantized({.codewords = 12, .subsets = 4});
+    const std::vector<std::pair<Index, std::vector<Word>>> of_seed_1{
+        {0, {8, 5, 9}}, {1, {2, 3, 7}}, {2, {0, 11, 6}}, {3, {1, 10, 4}}, {4, {2, 5, 1}}, {7, {9, 11, 3}}};
+    for (const auto& [micro, words] : of_seed_1)
+        EXPECT_EQ(travelling(settings, micro), words) << micro;
+    settings.seed = 9;
+    EXPECT_EQ(travelling(settings, 4), (std::vector<Word>{8, 3, 2}));
+}
+
 TEST(MaplQuantization, TheFirstCodewordIsZeroAndRoundsGetFiner) {
     const Settings settings = quantized({.codewords = 64, .groups = 2, .rounds = 3});
     const Codebooks shape = codebooks_of(settings);

@@ -78,6 +78,11 @@ TEST(MaplSettings, IdsTakeTheLeastWholeBytes) {
         EXPECT_EQ(id_bytes(vocabulary), bytes) << vocabulary;
 }
 
+TEST(MaplSettings, AValueTakesTheBytesOfItsFormat) {
+    EXPECT_EQ(value_bytes(Payload::fp32), 4U);
+    EXPECT_EQ(value_bytes(Payload::bf16), 2U);
+}
+
 TEST(MaplSettings, RowsAndColumnsAreOrthonormal) {
     for (const auto& [width, rank] : {std::pair<Index, Index>{1, 1}, {5, 5}, {24, 7}, {64, 16}}) {
         const std::vector<float> a = first_subspace(width, rank, 3);
@@ -101,6 +106,8 @@ TEST(MaplSettings, RowsAndColumnsAreOrthonormal) {
 
 TEST(MaplSettings, OffTheManifoldIsToldWithDistanceAndBound) {
     const Settings settings{.width = 2, .rank = 1};
+    EXPECT_NO_THROW(check_rows(settings, std::vector<float>{0.0F, 1.0F}));
+    EXPECT_THROW(check_rows(settings, std::vector<float>{1.0F, 1.0F}), Error);
     const std::vector<float> twice{2.0F, 0.0F};
     EXPECT_EQ(what([&] { check_on_manifold(settings, twice); }).substr(0, 60),
               "the subspace is off the manifold: |A^T A - I| is 3, and roun");

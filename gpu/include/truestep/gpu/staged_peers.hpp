@@ -51,12 +51,16 @@ class StagedPeers final : public distributed::Peers {
             return;
         }
         // Parameters go to all neighbours, and one copy serves them all. Other messages go to one
-        // neighbour, and may reuse the memory and number of an earlier message.
+        // neighbour, and may reuse the memory and number of an earlier message. So may parameters of a
+        // round that a restore has undone, which then go to a neighbour that has had the last ones.
         const Sent now{message.get(), traffic, number, bytes};
-        if (last_ == nullptr || traffic != distributed::Traffic::parameters || !(last_sent_ == now)) {
+        if (last_ == nullptr || traffic != distributed::Traffic::parameters || !(last_sent_ == now) ||
+            std::ranges::find(served_, peer) != served_.end()) {
             last_ = copied_out(message.get(), bytes);
             last_sent_ = now;
+            served_.clear();
         }
+        served_.push_back(peer);
         ranks_.send(traffic, peer, number, {last_, last_->data()}, bytes);
     }
 
@@ -153,6 +157,7 @@ class StagedPeers final : public distributed::Peers {
     std::vector<distributed::Traffic> on_machine_;
     Shared last_;
     Sent last_sent_;
+    std::vector<int> served_; ///< the peers that have had the last copy
 };
 
 } // namespace truestep::gpu
