@@ -87,13 +87,12 @@ def count_words(coordinates):
 def decode(setting):
     parts = setting.segments * math.ceil(setting.d / setting.segments / CODE_TILE)
     d = setting.d
-    positions = DECODE_CHUNK * setting.density / THREADS  # of a thread, four at once, and the rest
-    whole = math.floor(positions / 4)
-    count = {"": Part(), "1": Part(2, far=1), "1.1": Part(2)}  # a warp counts a tile
-    return [Launch("scape/code/DecodeCount", math.ceil(parts / 16), d / CODE_BLOCK, count), *offsets(parts),
+    fours = math.floor(DECODE_CHUNK * setting.density / THREADS / 4)  # of a thread's positions
+    count = {"": Part(), "1": Part(1, far=1), "1.1": Part()}  # a warp counts a tile
+    return [Launch("scape/code/DecodeCount", math.ceil(parts / 8), d / CODE_BLOCK, count), *offsets(parts),
             Launch("scape/code/Decode", math.ceil(d / DECODE_CHUNK), setting.code(d) + d / 8 + d / 32,
-                   {"": Part(), "2": Part(2), "3": Part(1, far=1), "3.2": Part(3), "3.3": Part(3), "3.4": Part(), "3.5": Part(whole, far=1),
-                    "3.6": Part(positions - 4 * whole, far=1), "4": Part(2)}), *offsets(tiles(d))]
+                   {"": Part(), "2": Part(), "3": Part(1, far=2), "3.2": Part(3), "3.3": Part(3), "3.4": Part(), "3.5": Part(fours, far=1),
+                    "4": Part(2)}), *offsets(tiles(d))]
 
 
 def advance(setting):

@@ -94,7 +94,7 @@ struct Encode {
 
 /// Counts what each tile of code selects. A warp counts a tile.
 struct DecodeCount {
-    static constexpr Index tiles = problem::tunable<Index>("decode_tiles"); ///< of a block
+    static constexpr Index tiles = 8; ///< of a block: one for each warp of a device's
 
     struct Arguments {
         const Segment* segments;
@@ -122,6 +122,8 @@ struct DecodeCount {
     }
 
   private:
+    static constexpr int loads = 8; ///< of a lane at once: all counts of a tile
+
     /// A lane's share.
     TRUESTEP_BLOCK static std::uint32_t count(const Arguments& a, const Group& part, int lane) {
         const Segment& segment = a.segments[part.segment];
@@ -133,8 +135,16 @@ struct DecodeCount {
         const int unit = bitmap ? 8 : static_cast<int>(code_block);
         const std::uint8_t* const of_tile = code + (part.begin - segment.begin) / unit;
         std::uint32_t mine = 0;
-        for (int i = lane; i * unit < size; i += warp_threads)
-            mine += bitmap ? static_cast<std::uint32_t>(bits_set(of_tile[i])) : of_tile[i];
+        for (int first = lane; first * unit < size; first += loads * warp_threads) {
+            unsigned values[loads]; // loads that do not wait for each other
+            TRUESTEP_UNROLL
+            for (int i = 0; i < loads; ++i)
+                values[i] =
+                    (first + i * warp_threads) * unit < size ? of_tile[first + i * warp_threads] : 0U;
+            TRUESTEP_UNROLL
+            for (int i = 0; i < loads; ++i)
+                mine += bitmap ? static_cast<std::uint32_t>(bits_set(values[i])) : values[i];
+        }
         return mine;
     }
 };
@@ -314,7 +324,7 @@ struct Decode {
         int limit = least(static_cast<int>(code_block), places.segment_end - origin);
         int previous = begin == shared.begins[number] ? -1 : places.positions[begin - 1];
         int fits = -1; // its sign, as long as positions ascend and are below the limit
-        unsigned half = 0;
+        auto half = static_cast<unsigned>(origin) / half_bits; // not the same for all threads of a warp
         std::uint32_t bits = 0;
         const auto take = [&](std::uint32_t at, int position) {
             while (at >= next) {
@@ -331,20 +341,21 @@ struct Decode {
             bits = (place / half_bits != half ? 0U : bits) | std::uint32_t{1} << place % half_bits;
             half = place / half_bits;
         };
-        std::uint32_t at = begin;
-        TRUESTEP_ROLLED
-        for (; at + at_once <= end; at += at_once) {
+        const auto take_some = [&](std::uint32_t at, std::uint32_t size) {
             int values[at_once]; // loads that do not wait for each other
             TRUESTEP_UNROLL
-            for (int i = 0; i < at_once; ++i)
-                values[i] = places.positions[at + static_cast<std::uint32_t>(i)];
+            for (std::uint32_t i = 0; i < at_once; ++i)
+                values[i] = i < size ? places.positions[at + i] : 0;
             TRUESTEP_UNROLL
-            for (int i = 0; i < at_once; ++i)
-                take(at + static_cast<std::uint32_t>(i), values[i]);
-        }
+            for (std::uint32_t i = 0; i < at_once; ++i)
+                if (i < size)
+                    take(at + i, values[i]);
+        };
+        std::uint32_t at = begin;
         TRUESTEP_ROLLED
-        for (; at < end; ++at)
-            take(at, places.positions[at]);
+        for (; at + at_once <= end; at += at_once)
+            take_some(at, at_once);
+        take_some(at, end - at);
         block.set_bits(shared.halves[half], bits);
         if (fits >= 0)
             block.set_bits(*a.corrupt, 1U);
