@@ -87,10 +87,11 @@ def count_words(coordinates):
 def decode(setting):
     parts = setting.segments * math.ceil(setting.d / setting.segments / CODE_TILE)
     d = setting.d
-    positions = DECODE_CHUNK * setting.density / THREADS / 4  # of a thread, four at once
-    return [Launch("scape/code/DecodeCount", parts, d / CODE_BLOCK, ONCE), *offsets(parts),
+    fours = math.floor(DECODE_CHUNK * setting.density / THREADS / 4)  # of a thread's positions
+    count = {"": Part(), "1": Part(1, far=1), "1.1": Part()}  # a warp counts a tile
+    return [Launch("scape/code/DecodeCount", math.ceil(parts / 8), d / CODE_BLOCK, count), *offsets(parts),
             Launch("scape/code/Decode", math.ceil(d / DECODE_CHUNK), setting.code(d) + d / 8 + d / 32,
-                   {"": Part(), "2": Part(2), "3": Part(1, far=1), "3.2": Part(3), "3.3": Part(3), "3.4": Part(), "3.5": Part(max(1, positions), far=1),
+                   {"": Part(), "2": Part(), "3": Part(1, far=2), "3.2": Part(3), "3.3": Part(3), "3.4": Part(), "3.5": Part(fours, far=1),
                     "4": Part(2)}), *offsets(tiles(d))]
 
 
@@ -141,7 +142,7 @@ def select(setting, hit):
 
 
 def fold(setting):
-    return [Launch("scape/exchanged/Fold", tiles(setting.own), 4 * setting.own * (setting.workers + 1),
+    return [Launch("scape/exchanged_values/Fold", tiles(setting.own), 4 * setting.own * (setting.workers + 1),
                    {"": Part(), "1": Part(4, far=3), "1.1": Part(4 * (setting.workers > 4), far=3)})]
 
 

@@ -28,8 +28,9 @@ class Decoding {
         machine_.resize(counts_, parts);
         machine_.resize(offsets_, parts + 1);
         auto& mask = masks_.coming();
-        machine_.template run<DecodeCount>(parts,
-                                           {table_.segments(), table_.parts(), code, counts_.data()});
+        machine_.template run<DecodeCount>(
+            (parts + DecodeCount::tiles - 1) / DecodeCount::tiles,
+            {table_.segments(), table_.parts(), parts, code, counts_.data()});
         sums_.run(machine_, counts_.data(), parts, offsets_.data());
         machine_.template run<Decode>((size + decode_chunk - 1) / decode_chunk,
                                       {table_.segments(), pieces_.data(), first_piece_.data(), code,

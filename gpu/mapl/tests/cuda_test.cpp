@@ -30,12 +30,18 @@ std::string launches_or_graphs(const testing::TestParamInfo<bool>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Ways, MaplCuda, testing::Bool(), launches_or_graphs);
 
-/// One: of more, A's iteration multiplies what the products round otherwise, and the gate has bounds for
-/// that.
+/// One: of more, A's iteration multiplies what the products round otherwise, as EachStepAlone shows, and
+/// the gate has bounds for that.
 TEST_P(MaplCuda, OneStepIsTheHosts) {
     for (const Settings& settings : kinds(96, 24))
         if (settings.payload == Payload::fp32 && !quantizes(settings))
             near(played(settings, on_host, 300, 1), played(settings, device, 300, 1));
+}
+
+TEST_P(MaplCuda, EachStepAloneIsTheHosts) {
+    for (const Settings& settings : kinds(96, 24))
+        if (settings.payload == Payload::fp32 && !quantizes(settings))
+            each_step_alone(settings, device, 300);
 }
 
 TEST_P(MaplCuda, TheSameBitsAgain) {

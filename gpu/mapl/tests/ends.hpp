@@ -2,9 +2,13 @@
 
 // A boundary's two ends in one process, to be compared with the host's.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iostream>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,21 +50,33 @@ inline std::vector<Id> some_ids(Index tokens, Index vocabulary, Index of) {
     return ids;
 }
 
-/// Plays `steps` steps of two micro-batches each, and returns the last one.
-inline StepResults played(const Settings& settings, const Builds& build, Index tokens, int steps) {
-    StepResults shown;
+struct States {
+    EndState sender, receiver;
+};
+
+inline States first_states(const Settings& settings) {
     const Floats start = first_subspace(settings.width, settings.rank, 1);
-    const Floats table = wave(static_cast<std::size_t>(settings.vocabulary * settings.rank), 0.3F);
-    const auto anchored = settings.anchors == Anchors::none ? Floats() : table;
+    const auto anchored = settings.anchors == Anchors::none
+                              ? Floats()
+                              : wave(static_cast<std::size_t>(settings.vocabulary * settings.rank), 0.3F);
+    return {first_state(settings, Side::sender, start, anchored),
+            first_state(settings, Side::receiver, start, anchored)};
+}
+
+/// Plays `steps` steps of two micro-batches each from `states`, which become those behind them, and
+/// returns the last one.
+inline StepResults played_from(States& states, const Settings& settings, const Builds& build, Index tokens,
+                               int steps) {
+    StepResults shown;
+    const auto begin = static_cast<int>(states.sender.steps);
     const auto size = static_cast<std::size_t>(tokens * settings.width);
     constexpr Index micros = 2;
     distributed::run_peers(2, [&](distributed::Peers& ranks) {
         EndResources house = build(ranks);
         distributed::Peers& peers = house.peers ? *house.peers : ranks;
         if (ranks.rank() == 0) {
-            Sender sender(settings, first_state(settings, Side::sender, start, anchored), peers, 1, nullptr,
-                          std::move(house.backend));
-            for (int step = 0; step < steps; ++step) {
+            Sender sender(settings, states.sender, peers, 1, nullptr, std::move(house.backend));
+            for (int step = begin; step < begin + steps; ++step) {
                 shown.dx.clear();
                 for (Index micro = 0; micro < micros; ++micro)
                     sender.forward(micro, wave(size, static_cast<float>(10 * step + micro)),
@@ -71,15 +87,14 @@ inline StepResults played(const Settings& settings, const Builds& build, Index t
             }
             shown.gradient = sender.subspace_gradient();
             shown.senders_anchor = sender.anchor_gradient();
-            const EndState state = sender.state();
-            shown.a = state.a;
-            shown.m = state.m;
-            shown.codebooks = state.codebooks;
-            shown.learned = state.learned;
+            states.sender = sender.state();
+            shown.a = states.sender.a;
+            shown.m = states.sender.m;
+            shown.codebooks = states.sender.codebooks;
+            shown.learned = states.sender.learned;
         } else {
-            Receiver receiver(settings, first_state(settings, Side::receiver, start, anchored), peers, 0,
-                              std::move(house.backend));
-            for (int step = 0; step < steps; ++step) {
+            Receiver receiver(settings, states.receiver, peers, 0, std::move(house.backend));
+            for (int step = begin; step < begin + steps; ++step) {
                 shown.xhat.clear();
                 for (Index micro = 0; micro < micros; ++micro) {
                     Receiver::ReceivedActivations arrived = receiver.forward(micro, tokens);
@@ -91,10 +106,16 @@ inline StepResults played(const Settings& settings, const Builds& build, Index t
                 receiver.end_step();
             }
             shown.receivers_anchor = receiver.anchor_gradient();
-            EXPECT_EQ(receiver.state().steps, steps);
+            states.receiver = receiver.state();
+            EXPECT_EQ(states.receiver.steps, begin + steps);
         }
     });
     return shown;
+}
+
+inline StepResults played(const Settings& settings, const Builds& build, Index tokens, int steps) {
+    States states = first_states(settings);
+    return played_from(states, settings, build, tokens, steps);
 }
 
 inline EndResources on_host(distributed::Peers&) {
@@ -137,6 +158,50 @@ inline void near(const StepResults& right, const StepResults& shown) {
     near(right.receivers_anchor, shown.receivers_anchor, "the receiver's dE");
     near(right.codebooks, shown.codebooks, "C");
     near(right.learned, shown.learned, "L");
+}
+
+inline float greatest(const Floats& values) {
+    float most = 0.0F;
+    for (const float value : values)
+        most = std::max(most, std::fabs(value));
+    return most;
+}
+inline float farthest(const Floats& one, const Floats& other) {
+    Floats apart(one.size());
+    std::ranges::transform(one, other, apart.begin(), std::minus());
+    return greatest(apart);
+}
+
+/// A few steps of the tested ends. The host makes each of them again from the state in which they
+/// began it, and has to come as close as products round. Runs that go on by themselves come farther
+/// apart, step for step: `all`. It is `grown`, how far two runs of the host come apart that begin in
+/// the two states.
+inline void each_step_alone(const Settings& settings, const Builds& build, Index tokens) {
+    constexpr float of_product = 5e-5F;
+    const float of_tokens = 4e-6F * static_cast<float>(tokens); // a sum over tokens, whose terms are near 1
+    States tested = first_states(settings);
+    States right = tested;
+    for (int step = 1; step <= 3; ++step) {
+        States again = tested;
+        const StepResults alone = played_from(again, settings, on_host, tokens, 1);
+        const StepResults shown = played_from(tested, settings, build, tokens, 1);
+        const StepResults all = played_from(right, settings, on_host, tokens, 1);
+        std::ostringstream text;
+        const auto compare = [&](const char* what, float bound, const auto& of) {
+            const float apart = farthest(of(alone), of(shown));
+            EXPECT_LE(apart, bound) << name(settings.anchors) << ", step " << step << ", " << what;
+            text << "; " << what << " " << apart << ", " << farthest(of(all), of(shown)) << ", "
+                 << farthest(of(all), of(alone)) << " of " << greatest(of(alone));
+        };
+        compare("Xhat", of_product, [](const StepResults& of) -> const Floats& { return of.xhat.back(); });
+        compare("dX", of_product, [](const StepResults& of) -> const Floats& { return of.dx.back(); });
+        compare("gradient", of_tokens, [](const StepResults& of) -> const Floats& { return of.gradient; });
+        compare("m", of_tokens, [](const StepResults& of) -> const Floats& { return of.m; });
+        compare("A", of_product, [](const StepResults& of) -> const Floats& { return of.a; });
+        if (!(all == shown))
+            std::cout << name(settings.anchors) << ", step " << step << ", alone, all, grown" << text.str()
+                      << "\n";
+    }
 }
 
 } // namespace truestep::gpu::mapl

@@ -40,6 +40,12 @@ TEST(MaplBlockEnds, StepsAreTheHosts) {
             near(played(settings, on_host, 70, 3), played(settings, blocks, 70, 3));
 }
 
+TEST(MaplBlockEnds, EachStepAloneIsTheHosts) {
+    for (const Settings& settings : kinds(40, 16))
+        if (settings.payload == Payload::fp32 && !quantizes(settings))
+            each_step_alone(settings, blocks, 70);
+}
+
 TEST(MaplBlockEnds, TheSameAgainWhateverTheThreads) {
     for (const Settings& settings : kinds(12, 4)) {
         const StepResults one = played(settings, blocks, 33, 3);

@@ -82,47 +82,70 @@ struct Encode {
             if (bits == 0)
                 continue;
             std::uint8_t* position = code + counts + (before(a.mask, at + lowest_bit(bits)) - base);
-            for (; bits != 0; bits &= bits - 1)
-                *position++ =
-                    static_cast<std::uint8_t>((at + lowest_bit(bits) - segment.begin) % code_block);
+            // A word that begins before its segment counts from one block earlier.
+            const auto first = static_cast<int>((at - segment.begin + code_block) % code_block);
+            for (; bits != 0; bits &= bits - 1) {
+                const int place = first + lowest_bit(bits);
+                *position++ = static_cast<std::uint8_t>(place < code_block ? place : place - code_block);
+            }
         }
     }
 };
 
-/// Counts what each tile of code selects. One block a tile of code.
+/// Counts what each tile of code selects. A warp counts a tile.
 struct DecodeCount {
+    static constexpr Index tiles = 8; ///< of a block: one for each warp of a device's
+
     struct Arguments {
         const Segment* segments;
         const Group* tiles; ///< of all segments
+        Index size;         ///< how many
         const std::uint8_t* code;
         std::uint32_t* counts;
     };
-    using Shared = Scan;
+    struct Shared {};
 
     template <class Block>
-    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
-        const Group part = a.tiles[block.index()];
-        const Segment segment = a.segments[part.segment];
-        const Index begin = part.begin - segment.begin;
-        const Index end = part.end - segment.begin;
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+        const Index end = least((block.index() + 1) * tiles, a.size);
+        for (Index first = block.index() * tiles; first < end; first += block.threads() / warp_threads)
+            block.warp_scan(
+                [&](int thread) {
+                    const Index number = first + thread / warp_threads;
+                    return number < end ? count(a, a.tiles[number], thread % warp_threads) : 0U;
+                },
+                [&](int thread, std::uint32_t, std::uint32_t all) {
+                    const Index number = first + thread / warp_threads;
+                    if (number < end && thread % warp_threads == 0)
+                        a.counts[number] = all;
+                });
+    }
+
+  private:
+    static constexpr int loads = 8; ///< of a lane at once: all counts of a tile
+
+    /// A lane's share.
+    TRUESTEP_BLOCK static std::uint32_t count(const Arguments& a, const Group& part, int lane) {
+        const Segment& segment = a.segments[part.segment];
         const std::uint8_t* const code = a.code + segment.code;
-        auto count = static_cast<std::uint32_t>(end - begin);
-        if (segment.kind != SegmentCode::nothing)
-            count = sum_of(block, shared, [&](int thread) {
-                std::uint32_t mine = 0;
-                if (segment.kind == SegmentCode::bitmap)
-                    for (Index byte = begin / 8 + thread; byte * 8 < end; byte += block.threads())
-                        mine += static_cast<std::uint32_t>(bits_set(code[byte]));
-                else
-                    for (Index number = begin / code_block + thread; number * code_block < end;
-                         number += block.threads())
-                        mine += code[number];
-                return mine;
-            });
-        block.phase([&](int thread) {
-            if (thread == 0)
-                a.counts[block.index()] = count;
-        });
+        const auto size = static_cast<int>(part.end - part.begin);
+        if (segment.kind == SegmentCode::nothing)
+            return lane == 0 ? static_cast<std::uint32_t>(size) : 0U;
+        const bool bitmap = segment.kind == SegmentCode::bitmap;
+        const int unit = bitmap ? 8 : static_cast<int>(code_block);
+        const std::uint8_t* const of_tile = code + (part.begin - segment.begin) / unit;
+        std::uint32_t mine = 0;
+        for (int first = lane; first * unit < size; first += loads * warp_threads) {
+            unsigned values[loads]; // loads that do not wait for each other
+            TRUESTEP_UNROLL
+            for (int i = 0; i < loads; ++i)
+                values[i] =
+                    (first + i * warp_threads) * unit < size ? of_tile[first + i * warp_threads] : 0U;
+            TRUESTEP_UNROLL
+            for (int i = 0; i < loads; ++i)
+                mine += bitmap ? static_cast<std::uint32_t>(bits_set(values[i])) : values[i];
+        }
+        return mine;
     }
 };
 
@@ -146,12 +169,16 @@ struct Decode {
         std::uint32_t* counts;  ///< of the mask's tiles
         std::uint32_t* corrupt; ///< set if the code does not fit these segments and ks
     };
-    static constexpr int most_blocks = 512; ///< of a piece: a power of two, for the search
+    static constexpr int blocks_at_once = 5; ///< one more, and registers would be spilled
+    static constexpr int most_blocks = 512;  ///< of a piece: a power of two, for the search
     static_assert(decode_chunk / code_block + 2 < most_blocks);
     /// Positions that a thread handles at once.
     static constexpr int at_once = 4;
+    /// Halves before and behind the chunk: a code's block may begin or end there.
+    static constexpr int margin = static_cast<int>(code_block) / half_bits + 1;
+    static constexpr int chunk_halves = static_cast<int>(decode_chunk) / half_bits;
     struct Shared {
-        std::uint32_t halves[decode_chunk / half_bits];
+        std::uint32_t halves[margin + chunk_halves + margin];
         std::uint32_t begins[most_blocks]; ///< where its blocks begin among a tile's positions
         Scan scan;
     };
@@ -159,7 +186,7 @@ struct Decode {
     template <class Block>
     TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         block.phase([&](int thread) {
-            for (int i = thread; i < static_cast<int>(decode_chunk) / half_bits; i += block.threads())
+            for (int i = thread; i < margin + chunk_halves + margin; i += block.threads())
                 shared.halves[i] = 0;
         });
         const Index last = a.first_piece[block.index() + 1];
@@ -180,8 +207,8 @@ struct Decode {
         std::uint64_t* const words = a.mask.words + first_word;
         rank_words(block, static_cast<int>(least(decode_chunk / word_bits, a.words - first_word)),
                    a.mask.ranks + first_word, a.counts + block.index() * decode_tiles, [&](int at) {
-                       const std::uint64_t high = shared.halves[2 * at + 1];
-                       return words[at] = shared.halves[2 * at] | high << half_bits;
+                       const std::uint64_t high = shared.halves[margin + 2 * at + 1];
+                       return words[at] = shared.halves[margin + 2 * at] | high << half_bits;
                    });
     }
 
@@ -194,7 +221,7 @@ struct Decode {
             for (Index word = piece.begin / word_bits + thread; word * word_bits < piece.end;
                  word += block.threads()) {
                 const std::uint64_t bits = bits_of(block, a, piece, segment, word * word_bits);
-                const auto half = static_cast<int>(2 * (word - first_word));
+                const auto half = margin + static_cast<int>(2 * (word - first_word));
                 block.set_bits(shared.halves[half], static_cast<std::uint32_t>(bits));
                 block.set_bits(shared.halves[half + 1], static_cast<std::uint32_t>(bits >> half_bits));
             }
@@ -223,13 +250,12 @@ struct Decode {
         return bits & own;
     }
 
-    /// The positions of a piece, counted from the begin of the chunk.
+    /// The positions of a piece, counted from the begin of the margin. Those of its segment that are
+    /// not in the piece are in a margin.
     struct Places {
         const std::uint8_t* positions; ///< of the tile of code in which the first block is
         int blocks;                    ///< that have coordinates of the piece
         int origin;                    ///< of the first of them
-        int begin;                     ///< of the piece
-        int end;
         int segment_end;
     };
 
@@ -268,49 +294,71 @@ struct Decode {
                 for (int i = last - skipped + 1 + thread; i < most_blocks; i += block.threads())
                     shared.begins[i] = ~std::uint32_t{0};
             });
-        const Index chunk = block.index() * decode_chunk;
+        const Index chunk = block.index() * decode_chunk - margin * half_bits;
         const Index selected_before =
             a.offsets[segment.first_part + tile_of_code] - a.offsets[segment.first_part];
-        const Places places{counts + all_blocks + selected_before,
-                            last - skipped,
-                            static_cast<int>(segment.begin + first * code_block - chunk),
-                            static_cast<int>(piece.begin - chunk),
-                            static_cast<int>(piece.end - chunk),
-                            static_cast<int>(least(segment.end - chunk, decode_chunk + code_block))};
+        const Places places{
+            counts + all_blocks + selected_before, last - skipped,
+            static_cast<int>(segment.begin + first * code_block - chunk),
+            static_cast<int>(least(segment.end - chunk, 2 * (decode_chunk + margin * half_bits)))};
         block.phase([&](int thread) {
             const std::uint32_t end = shared.begins[places.blocks];
-            for (std::uint32_t at = shared.begins[0] + static_cast<std::uint32_t>(at_once * thread);
-                 at < end; at += static_cast<std::uint32_t>(at_once * block.threads()))
-                some_positions(block, shared, a, places, at, end);
+            const std::uint32_t each =
+                (end - shared.begins[0] + static_cast<std::uint32_t>(block.threads()) - 1) /
+                static_cast<std::uint32_t>(block.threads());
+            const std::uint32_t at = shared.begins[0] + each * static_cast<std::uint32_t>(thread);
+            if (at < end)
+                some_positions(block, shared, a, places, at, least(at + each, end));
         });
     }
 
+    /// A thread's positions are neighbours: it looks for their block once, and puts the bits of a
+    /// half word together before it stores them.
     template <class Block>
     TRUESTEP_BLOCK static void some_positions(Block& block, Shared& shared, const Arguments& a,
-                                              const Places& places, std::uint32_t at, std::uint32_t end) {
-        int values[at_once + 1]; // the one before them, too
-        TRUESTEP_UNROLL
-        for (int i = 0; i <= at_once; ++i) {
-            const std::uint32_t from = at + static_cast<std::uint32_t>(i);
-            values[i] = from > 0 && from <= end ? places.positions[from - 1] : 0;
-        }
-        int number = block_of(shared, at);
-        TRUESTEP_UNROLL
-        for (int i = 0; i < at_once; ++i) {
-            const std::uint32_t from = at + static_cast<std::uint32_t>(i);
-            if (from >= end)
-                continue;
-            while (from >= shared.begins[number + 1])
-                ++number;
-            const int previous = from == shared.begins[number] ? -1 : values[i];
-            const int position = values[i + 1];
-            const int place = places.origin + number * static_cast<int>(code_block) + position;
-            if (position <= previous || position >= code_block || place >= places.segment_end)
-                block.set_bits(*a.corrupt, 1U);
-            else if (place >= places.begin && place < places.end)
-                block.set_bits(shared.halves[place / half_bits],
-                               std::uint32_t{1} << static_cast<unsigned>(place % half_bits));
-        }
+                                              const Places& places, std::uint32_t begin,
+                                              std::uint32_t end) {
+        int number = block_of(shared, begin);
+        std::uint32_t next = shared.begins[number + 1];
+        int origin = places.origin + number * static_cast<int>(code_block);
+        int limit = least(static_cast<int>(code_block), places.segment_end - origin);
+        int previous = begin == shared.begins[number] ? -1 : places.positions[begin - 1];
+        int fits = -1; // its sign, as long as positions ascend and are below the limit
+        auto half = static_cast<unsigned>(origin) / half_bits; // not the same for all threads of a warp
+        std::uint32_t bits = 0;
+        const auto take = [&](std::uint32_t at, int position) {
+            while (at >= next) {
+                next = shared.begins[++number + 1];
+                origin += static_cast<int>(code_block);
+                limit = least(static_cast<int>(code_block), places.segment_end - origin);
+                previous = -1;
+            }
+            fits &= (previous - position) & (position - limit);
+            previous = position;
+            const auto place = static_cast<unsigned>(origin + position);
+            if (place / half_bits != half)
+                block.set_bits(shared.halves[half], bits);
+            bits = (place / half_bits != half ? 0U : bits) | std::uint32_t{1} << place % half_bits;
+            half = place / half_bits;
+        };
+        const auto take_some = [&](std::uint32_t at, std::uint32_t size) {
+            int values[at_once]; // loads that do not wait for each other
+            TRUESTEP_UNROLL
+            for (std::uint32_t i = 0; i < at_once; ++i)
+                values[i] = i < size ? places.positions[at + i] : 0;
+            TRUESTEP_UNROLL
+            for (std::uint32_t i = 0; i < at_once; ++i)
+                if (i < size)
+                    take(at + i, values[i]);
+        };
+        std::uint32_t at = begin;
+        TRUESTEP_ROLLED
+        for (; at + at_once <= end; at += at_once)
+            take_some(at, at_once);
+        take_some(at, end - at);
+        block.set_bits(shared.halves[half], bits);
+        if (fits >= 0)
+            block.set_bits(*a.corrupt, 1U);
     }
 
     /// The last block that begins at a position or before it.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include <truestep/distributed/element.hpp>
 
 #include "mask.hpp"
@@ -115,16 +117,32 @@ TRUESTEP_BLOCK bool is_whole(const Group& group, Index begin) {
 }
 
 /// Calls work(score, place) for a thread's share of the group's candidates, in the cells of its
-/// warp. Places count from the begin of the group's first tile.
-template <class Block, class Work>
+/// warp. Places count from the begin of the group's first tile. `AtOnce` candidates of a thread are
+/// loaded without waiting for work on others.
+template <int AtOnce = 1, class Block, class Work>
 TRUESTEP_BLOCK void over_candidates(const Block& block, int thread, const SelectArguments& a,
                                     const Group& group, const Work& work) {
     for (int cell = thread / warp_threads; cell < cells_of(group); cell += block.threads() / warp_threads) {
         const Index number = group.first_cell + cell;
         const auto size = static_cast<int>(a.inside[number]);
-        for (int i = thread % warp_threads; i < size; i += warp_threads)
-            work(a.keys[number * cell_room + i],
-                 cell * static_cast<int>(tile) + a.places[number * cell_room + i]);
+        const auto some = [&](int at, int count) {
+            std::uint32_t keys[static_cast<std::size_t>(AtOnce)];
+            int places[static_cast<std::size_t>(AtOnce)];
+            TRUESTEP_UNROLL
+            for (int i = 0; i < AtOnce; ++i) {
+                keys[i] = i < count ? a.keys[number * cell_room + at + i * warp_threads] : 0U;
+                places[i] = i < count ? a.places[number * cell_room + at + i * warp_threads] : 0;
+            }
+            TRUESTEP_UNROLL
+            for (int i = 0; i < AtOnce; ++i)
+                if (i < count)
+                    work(keys[i], cell * static_cast<int>(tile) + places[i]);
+        };
+        int at = thread % warp_threads;
+        for (; at + (AtOnce - 1) * warp_threads < size; at += AtOnce * warp_threads)
+            some(at, AtOnce);
+        if constexpr (AtOnce > 1)
+            some(at, (size - at + warp_threads - 1) / warp_threads);
     }
 }
 
@@ -432,8 +450,9 @@ struct TieCount {
             ties = sum_of(block, shared, [&](int thread) {
                 std::uint32_t mine = 0;
                 if (search.state == SearchState::candidates) {
-                    over_candidates(block, thread, a, group,
-                                    [&](std::uint32_t key, int) { mine += key == search.low ? 1U : 0U; });
+                    over_candidates<4>(block, thread, a, group, [&](std::uint32_t key, int) {
+                        mine += key == search.low ? 1U : 0U;
+                    });
                 } else {
                     for (Index at = group.begin + thread; at < group.end; at += block.threads())
                         mine += key_at(a, at) == search.low ? 1U : 0U;
@@ -449,6 +468,7 @@ struct TieCount {
 
 /// Sets the bits: all scores above T, and the first ones that equal it. One block a group.
 struct Take {
+    static constexpr int blocks_at_once = 6;
     using Arguments = SelectArguments;
     static constexpr Index group_words = most_group_tiles * tile_words;
     struct Shared {
@@ -481,7 +501,7 @@ struct Take {
         const Index first = first_tile(group);
         if (search.state == SearchState::candidates) {
             block.phase([&](int thread) {
-                over_candidates(block, thread, a, group, [&](std::uint32_t key, int place) {
+                over_candidates<4>(block, thread, a, group, [&](std::uint32_t key, int place) {
                     if (taken(key, place))
                         block.set_bits(a.next[(first + place) / word_bits],
                                        std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
@@ -516,7 +536,7 @@ struct Take {
         };
         block.phase([&](int thread) {
             if (search.state == SearchState::candidates) {
-                over_candidates(block, thread, a, group, [&](std::uint32_t key, int place) {
+                over_candidates<4>(block, thread, a, group, [&](std::uint32_t key, int place) {
                     if (key == search.low)
                         mark(place);
                 });
