@@ -2,6 +2,8 @@
 #include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>
+#include <exception>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -91,10 +93,10 @@ class NcclPeers final : public nccl::RankPeers {
     /// Starts everything that was asked for and sent. Later work on the stream comes after it, so
     /// sent memory may be overwritten.
     void start_group() {
-        const std::vector<Sent> sent = std::exchange(sent_, {});
-        const auto asked = std::exchange(asked_, {});
+        std::vector<Sent> sent = std::exchange(sent_, {});
+        auto asked = std::exchange(asked_, {});
         with_.clear();
-        meet(sent, asked);
+        const std::exception_ptr missing = meet(sent, asked);
         if (comm_.get() == nullptr)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         auto* const stream = stream_.state().at_once();
@@ -112,10 +114,15 @@ class NcclPeers final : public nccl::RankPeers {
         }
         check(group.end().first, what);
         settle(comm_.get(), "starting an exchange");
+        if (missing) {
+            stream_.synchronize();
+            std::rethrow_exception(missing);
+        }
     }
 
-    /// The host finds out who is there before the device waits.
-    void meet(const std::vector<Sent>& sent, const std::vector<std::shared_ptr<AwaitedMessage>>& asked) {
+    /// The host finds out who is there before the device waits. Who has ended is taken out, and the
+    /// first of the reasons returned: the others have the record, and count on this rank.
+    std::exception_ptr meet(std::vector<Sent>& sent, std::vector<std::shared_ptr<AwaitedMessage>>& asked) {
         std::vector<std::unique_ptr<IncomingMessage>> incoming;
         for (const auto& one : asked) {
             with_.push_back(one->peer);
@@ -127,8 +134,18 @@ class NcclPeers final : public nccl::RankPeers {
         }
         std::ranges::sort(with_);
         with_.erase(std::unique(with_.begin(), with_.end()), with_.end());
-        for (const auto& one : incoming)
-            static_cast<void>(one->wait(0));
+        std::exception_ptr missing;
+        std::set<int> ended;
+        for (std::size_t i = 0; i < incoming.size(); ++i)
+            try {
+                static_cast<void>(incoming[i]->wait(0));
+            } catch (const distributed::Aborted&) {
+                ended.insert(asked[i]->peer);
+                missing = missing ? missing : std::current_exception();
+            }
+        std::erase_if(sent, [&](const Sent& one) { return ended.contains(one.peer); });
+        std::erase_if(asked, [&](const auto& one) { return ended.contains(one->peer); });
+        return missing;
     }
 
     /// Runs while the host waits for the stream.

@@ -38,10 +38,10 @@ make_nccl_communicator(distributed::Communicator& ranks, const CudaStream& strea
 /// round of gossip.
 ///
 /// Before a group, the host awaits an empty message from each neighbour. So `ranks` finds and names
-/// a neighbour that has left, failed or does not come. A neighbour that waits for another makes
-/// this rank wait, too, which other Peers do not. If a group fails or exceeds the timeout, only
-/// this rank ends with distributed::Aborted, which names its neighbours. Throws truestep::Error if
-/// two ranks have the same device.
+/// a neighbour that has left, failed or does not come; the exchange with the others still takes
+/// place. A neighbour that waits for another makes this rank wait, too, which other Peers do not. If a
+/// group fails or exceeds the timeout, only this rank ends with distributed::Aborted, which names its
+/// neighbours. Throws truestep::Error if two ranks have the same device.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_nccl_peers(distributed::Peers& ranks, const CudaStream& stream, const NcclOptions& options = {});
 
