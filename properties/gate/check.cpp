@@ -10,7 +10,6 @@
 #include <truestep/gate/isolated_search.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/report/folder.hpp>
-#include <truestep/report/summary.hpp>
 #include <truestep/verify/level.hpp>
 
 #include "diagnosis.hpp"
@@ -369,7 +368,6 @@ int Check::finish() {
     if (group_->speaks()) {
         results_.add_failure(causes_.more());
         const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
-        report::add_summary(settings_.summary, {document}); // which may print; the counts are the last line
         std::printf("%s%s%d passed, %d failed, %d skipped\n",
                     settings_.brief ? results_.new_failures().c_str() : results_.text().c_str(),
                     results_.failures().empty() ? "\n" : "", passed, failed, skipped);

@@ -25,7 +25,6 @@ struct CheckSettings {
     std::vector<std::string> implementations;
     std::optional<int> planted;
     std::optional<std::string> program; ///< the command line of the program
-    std::string name;                   ///< the program's name
     Overrides overrides;                ///< the given settings of cases
     std::vector<std::string> properties;
     std::vector<std::string> without;
@@ -48,7 +47,6 @@ struct CheckSettings {
     int jobs = usual_processes();
     std::string save;
     std::string json;
-    std::string summary;
     std::string report;
 };
 

@@ -14,7 +14,6 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/problem/timeline.hpp>
-#include <truestep/report/summary.hpp>
 
 #include "check.hpp"
 
@@ -131,13 +130,10 @@ void add_checked(CLI::App& command, CheckSettings& settings, const System& syste
                            "check the implementation with this known bug instead: 1 to " +
                                std::to_string(system.known_bugs.size()) + "; 'truestep planted " +
                                system.name + " --list'");
-    if (system.program) {
+    if (system.program)
         command.add_option("--program", settings.program,
                            "check a program of any language instead, started once a rank: "
                            "'python3 my_optimizer.py'; docs/program-protocol.md");
-        command.add_option("--name", settings.name,
-                           "name of the program in reports; default: the name in its hello");
-    }
     command.add_option("--communicator", settings.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
     command.add_flag("--matrix", settings.matrix_only, "only the matrix, no properties");
@@ -197,7 +193,6 @@ void add_results(CLI::App& command, CheckSettings& settings) {
     command.add_flag("--verbose", settings.verbose, "print each command before it is run");
     command.add_option("--save", settings.save, "keep shrunk failing cases as traces in this folder");
     command.add_option("--json", settings.json, "write the results to this file (docs/results.md)");
-    command.add_option("--summary", settings.summary, report::summary_help);
     command.add_option("--report", settings.report,
                        "write results.json, index.html and junit.xml to this folder");
     problem::add_timeline_option(command);

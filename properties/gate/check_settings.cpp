@@ -84,10 +84,9 @@ void Check::check_that_results_can_be_written() const {
     std::string fault;
     if (group_->speaks())
         try {
-            for (const auto& [option, file] :
-                 {std::pair("--json ", settings_.json), std::pair("--summary ", settings_.summary)})
-                if (!file.empty() && !report::can_be_written(file))
-                    throw Error(option + file + " cannot be written; check the folder and its rights");
+            if (!settings_.json.empty() && !report::can_be_written(settings_.json))
+                throw Error("--json " + settings_.json +
+                            " cannot be written; check the folder and its rights");
             for (const std::string& folder : {settings_.report, settings_.save})
                 if (!folder.empty())
                     std::filesystem::create_directories(folder);
@@ -124,8 +123,6 @@ void Check::check_settings() const {
         (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))
         throw Error("--converge only trains, over threads; leave out --matrix, "
                     "--property, --case and --communicator");
-    if (settings_.converge && !settings_.summary.empty())
-        throw Error("--summary has no table of trainings; leave it out, or take --json with --converge");
     if (settings_.matrix_only && !settings_.properties.empty())
         throw Error("--matrix and --property exclude each other; leave one out");
 }
@@ -166,11 +163,8 @@ void Check::choose_implementations() {
 }
 
 void Check::check_program() const {
-    if (!settings_.program) {
-        if (!settings_.name.empty())
-            throw Error("--name belongs to --program; add --program, or leave it out");
+    if (!settings_.program)
         return;
-    }
     if (settings_.planted || !settings_.implementations.empty())
         throw Error("--program excludes --implementation and --planted; leave one out");
     if (group_->name() != "in_process")
@@ -178,10 +172,8 @@ void Check::check_program() const {
 }
 
 std::shared_ptr<const Implementation> Check::program() const {
-    ProgramSettings asked{.command = settings_.program.value(),
-                          .name = settings_.name,
-                          .level = std::nullopt,
-                          .answer_seconds = settings_.timeout};
+    ProgramSettings asked{
+        .command = settings_.program.value(), .level = std::nullopt, .answer_seconds = settings_.timeout};
     if (!settings_.level.empty())
         asked.level = verify::parse_claimed_level(settings_.level).kind;
     try {
@@ -298,7 +290,6 @@ std::string Check::chosen(const Implementation& implementation) const {
         return is ? std::string(option) + shell_word(value) : std::string();
     };
     return " --program " + shell_word(*settings_.program) +
-           given(" --name ", settings_.name, !settings_.name.empty()) +
            given(" --level ", settings_.level, !settings_.level.empty()) +
            given(" --timeout ", shortest(settings_.timeout), settings_.timeout != CheckSettings{}.timeout);
 }

@@ -21,17 +21,17 @@ std::string text_in(const HelloJson& answer, const char* key, const std::string&
     return *found;
 }
 
-std::string name_in(const HelloJson& answer, const ProgramSettings& settings) {
-    std::string name = settings.name.empty() ? text_in(answer, "name", "program") : settings.name;
+std::string name_in(const HelloJson& answer) {
+    std::string name = text_in(answer, "name", "program");
     const bool plain =
         !name.empty() && name.size() <= 60 &&
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
             std::string::npos;
     if (!plain)
-        throw Error("the program's name must be 1 to 60 letters, digits, '.', '_' or '-'; see --name");
+        throw Error("the program's name must be 1 to 60 letters, digits, '.', '_' or '-'; mend its hello");
     if (name == "reference")
         throw Error(
-            "the program's name is 'reference', which is not compared with the reference; see --name");
+            "the program's name is 'reference', which is not compared with the reference; mend its hello");
     return name;
 }
 
@@ -94,8 +94,8 @@ ProgramHello greeted(Programs& programs, const ProgramSettings& settings, const 
         if (version != program_protocol)
             throw Error("\"protocol\" is " + std::to_string(version) + "; this gate speaks " +
                         std::to_string(program_protocol));
-        ProgramHello hello{name_in(answer, settings), level_in(answer, settings),
-                           shows_in(answer, system.views), left_out_in(answer, system.properties)};
+        ProgramHello hello{name_in(answer), level_in(answer, settings), shows_in(answer, system.views),
+                           left_out_in(answer, system.properties)};
         system.leave_out(answer, hello);
         return hello;
     } catch (const Error& error) {

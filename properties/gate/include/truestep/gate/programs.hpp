@@ -24,7 +24,6 @@ constexpr int program_protocol = 1;
 /// The values of `--program` and the options that go with it.
 struct ProgramSettings {
     std::string command;                    ///< words as in a shell's line, without its operators
-    std::string name;                       ///< empty: the program's own name
     std::optional<verify::LevelKind> level; ///< none: the level that the program claims
     double answer_seconds = 60.0;           ///< until a silent rank has failed
 };
