@@ -28,7 +28,7 @@ def subcommands(path):
 
 def options(path):
     """The long ones that its --help lists, each at the begin of its line."""
-    return re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)", said(*path, "--help"), re.M)
+    return re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9_-]*)", said(*path, "--help"), re.M)
 
 
 def systems(path):
