@@ -142,8 +142,8 @@ struct DecodeCount {
                 values[i] =
                     (first + i * warp_threads) * unit < size ? of_tile[first + i * warp_threads] : 0U;
             TRUESTEP_UNROLL
-            for (int i = 0; i < loads; ++i)
-                mine += bitmap ? static_cast<std::uint32_t>(bits_set(values[i])) : values[i];
+            for (const unsigned value : values)
+                mine += bitmap ? static_cast<std::uint32_t>(bits_set(value)) : value;
         }
         return mine;
     }
