@@ -80,10 +80,10 @@ class Programs(unittest.TestCase):
         shutil.copytree(EXAMPLES, crooked)
         program = "python3 " + shlex.quote(str(crooked / "scape_plain.py"))
         for mistake in ("residual", "order"):
-            for one in (program, shlex.quote(C_EXAMPLE)):
+            for name, one in (("plain-python", program), ("plain-c", shlex.quote(C_EXAMPLE))):
                 said = self.expect_found(f"env MISTAKE={mistake} {one}", "--property", "reference",
                                          "--cases", "30", "--workers", "3", "--tensors", "a:13,b:5:dense")
-                self.assertIn(", reference: Every bit is", said)
+                self.assertIn(f"{name}, reference: Every bit is", said)
                 line = [line for line in said.splitlines() if line.startswith("$ ")][-1].removeprefix("$ ")
                 self.assertIn("--case", line)
                 again = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False,
