@@ -45,7 +45,7 @@ Index PlainRank::selected_count(Index n, bool always_dense, double density) cons
 }
 
 void PlainRank::select_top(std::vector<Index> candidates, const Floats& c, Index k, Bits& chosen) const {
-    std::ranges::sort(candidates, [&](Index a, Index b) {
+    std::ranges::nth_element(candidates, candidates.begin() + k, [&](Index a, Index b) {
         const std::uint32_t score_a = score(c[at(a)]);
         const std::uint32_t score_b = score(c[at(b)]);
         if (score_a != score_b)
