@@ -29,7 +29,7 @@ def context():
                                 capture_output=True, text=True).stdout.strip()
     model = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     return {"date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"), "host_name": platform.node(), "executable": sys.argv[0],
-            "num_cpus": os.cpu_count(), "library_build_type": "release", "commit": commit, "compiler": platform.python_compiler(),
+            "num_cpus": os.cpu_count(), "caches": [], "library_build_type": "release", "commit": commit, "compiler": platform.python_compiler(),
             "processor": model.group(1) if model else platform.machine(), "MPI": "none", "python": platform.python_version()}
 
 

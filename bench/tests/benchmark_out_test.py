@@ -3,6 +3,7 @@
 Usage: benchmark_out_test.py FOLDER-OF-PROGRAMS"""
 
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -46,6 +47,17 @@ class Files(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: bench_memory is over its limit where the size is small
         return benchmark_out.read(out)
 
+    def expect_trackers_read(self, document):
+        """The rules of github-action-benchmark's src/extract.ts (`googlecpp`) and of Bencher's lib/bencher_adapter/src/adapters/cpp/google.rs, whose
+        reader refuses the whole file where a key is missing or of another type."""
+        self.assertIn("caches", document["context"])
+        self.assertTrue(all(isinstance(cache, dict) for cache in document["context"]["caches"]))
+        for row in document["benchmarks"]:
+            self.assertTrue(0 < len(row["name"].encode()) <= 1024 and not re.search("(_bencher_ignore|BencherIgnore|-bencher-ignore)$", row["name"]))
+            self.assertTrue(isinstance(row["real_time"], (int, float)) and math.isfinite(row["real_time"]) and 0 < row["real_time"] < 7.9e28)
+            self.assertIn(row["time_unit"], ("ps", "ns", "us", "ms", "s"))
+            self.assertLessEqual({"cpu_time", "iterations", "threads"}, row.keys())  # shown beside the time
+
     def test_programs_write_the_same_keys_and_names_that_stay(self):
         for program, (_, names) in RUNS.items():
             with self.subTest(program):
@@ -58,9 +70,7 @@ class Files(unittest.TestCase):
                     self.assertEqual(found, names)
                 elif names:
                     self.assertIn(names, found)
-                for row in document["benchmarks"]:
-                    self.assertGreater(row["real_time"], 0)
-                    self.assertTrue({"cpu_time", "time_unit", "iterations", "threads"} <= row.keys())  # github-action-benchmark shows them
+                self.expect_trackers_read(document)
 
     def test_scripts_write_what_programs_do(self):
         out = self.folder / "script.json"
@@ -70,6 +80,12 @@ class Files(unittest.TestCase):
         self.assertEqual(script["context"]["processor"], program["context"]["processor"])
         self.assertEqual(script["context"]["commit"], program["context"]["commit"])
         self.assertEqual(script["benchmarks"][0]["real_time"], 500)
+        self.expect_trackers_read(script)
+        for part, key in ((script["context"], "caches"), (script["benchmarks"][0], "time_unit")):
+            with self.assertRaises((AssertionError, KeyError)):
+                kept = part.pop(key)
+                self.expect_trackers_read(script)
+            part[key] = kept
         for key, value in script["benchmarks"][0].items():
             if key != "wrong":
                 self.assertEqual(isinstance(value, str), isinstance(program["benchmarks"][0][key], str), key)
