@@ -114,21 +114,37 @@ class Promises(unittest.TestCase):
         promised = json.loads((ROOT / "docs/schema/exit-status.schema.json").read_text(encoding="utf-8"))["oneOf"]
         self.assertEqual(rows, [(str(one.get("const", one.get("minimum"))), one["description"]) for one in promised])
 
+    def expect_junit(self, passed, failed, skipped, errors=0):
+        path = self.folder / "junit.xml"
+        suites = junitparser.JUnitXml.fromfile(str(path))
+        cases = [case for suite in suites for case in suite]
+        self.assertEqual(len(cases), passed + failed + skipped + errors)
+        self.assertEqual((suites.tests, suites.failures, suites.skipped, suites.errors), (len(cases), failed, skipped, errors))
+        self.assertEqual(sum(isinstance(one, junitparser.Failure) for case in cases for one in case.result), failed)
+        # GitLab's page of unit test reports, ci/testing/unit_test_reports: of two cases of one class and name it shows the first; of an outcome, its text.
+        self.assertTrue(all(case.name and case.classname for case in cases))
+        self.assertEqual(len({(case.classname, case.name) for case in cases}), len(cases))
+        for element in xml.etree.ElementTree.parse(path).iter():
+            attributes, children = JUNIT[element.tag]
+            self.assertLessEqual(element.attrib.keys(), attributes, element.tag)
+            self.assertLessEqual({child.tag for child in element}, children, element.tag)
+            if element.tag in ("failure", "error", "skipped"):
+                self.assertTrue(element.text.startswith(element.get("message") or "no message"), element.text)
+
     def test_junit_is_what_others_read(self):
         for command, status in ((f"check {SMALL} --implementation host,cuda --brief", 0), ("check --planted 54 --property reference --brief", 1)):
             totals = self.tool(command, status)["totals"]
-            subprocess.run([TOOL, "report", "--out", self.folder, self.folder / "result.json"], check=True, capture_output=True)
-            path = self.folder / "junit.xml"
-            suites = junitparser.JUnitXml.fromfile(str(path))
-            cases = [case for suite in suites for case in suite]
-            self.assertEqual(len(cases), sum(totals.values()))
-            self.assertEqual((suites.tests, suites.failures, suites.skipped), (len(cases), totals["failed"], totals["skipped"]))
-            self.assertEqual(sum(isinstance(one, junitparser.Failure) for case in cases for one in case.result), totals["failed"])
-            self.assertTrue(all(case.name and case.classname for case in cases))  # GitLab tells cases apart by these
-            for element in xml.etree.ElementTree.parse(path).iter():
-                attributes, children = JUNIT[element.tag]
-                self.assertLessEqual(element.attrib.keys(), attributes, element.tag)
-                self.assertLessEqual({child.tag for child in element}, children, element.tag)
+            again = [self.folder / "result.json"] * 2  # as of two machines
+            subprocess.run([TOOL, "report", "--out", self.folder, *again], check=True, capture_output=True)
+            self.expect_junit(2 * totals["passed"], 2 * totals["failed"], 2 * totals["skipped"])
+        runs = ["fixtures/scape/golden/adams_adam.safetensors", *sorted((ROOT / "fixtures/scape/artifact/disagree").glob("*.safetensors"))[:1], "README.md"]
+        done = subprocess.run([TOOL, "verify", "--level", "rel", *runs, "--junit", self.folder / "junit.xml"], cwd=ROOT, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        rows = xml.etree.ElementTree.parse(self.folder / "junit.xml").getroot()
+        counts = [int(rows.get(name)) for name in ("failures", "skipped", "errors")]
+        self.expect_junit(int(rows.get("tests")) - sum(counts), *counts)
+        self.assertGreater(counts[0], 0)
+        self.assertEqual(counts[2], 1)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ namespace {
 using namespace page; // the words and the escaping are shared
 using junit::attribute;
 using junit::Counts;
-using junit::seconds_text;
 using Pair = std::pair<std::string, std::string>;
 
 std::string in_dots(const std::vector<std::string>& parts) {
@@ -62,8 +61,8 @@ std::string failure_text(const Entry& entry) {
         const std::string bits = text(first, key + "_bits");
         return text(first, key) + (bits.empty() ? "" : " (" + bits + ")");
     };
-    line("", explanation(entry));
-    line("", text(failure, "message"));
+    if (explanation(entry) != reason(entry))
+        line("", explanation(entry));
     if (first.is_object()) {
         line("first divergence: ", place(first));
         line("expected: ", with_bits("expected"));
@@ -81,21 +80,15 @@ std::string failure_message(const Entry& entry) {
     return status + (why.empty() ? "" : ": " + why);
 }
 
-std::string test_case(const Entry& entry) {
-    const auto [class_name, test_name] = names(entry);
-    const std::string head = "    <testcase" + attribute("classname", class_name) +
-                             attribute("name", test_name) +
-                             attribute("time", seconds_text(number(*entry.json, "seconds")));
-    if (entry.status == Status::passed)
-        return head + "/>\n";
+std::string test_case(const Entry& entry, junit::Cases& cases) {
     std::string inside;
     if (entry.status == Status::skipped)
-        inside = "      <skipped" + attribute("message", text(*entry.json, "reason")) + "/>\n";
-    else
-        inside = "      <failure" + attribute("message", failure_message(entry)) +
-                 attribute("type", class_of(entry.status)) + ">" + escaped(failure_text(entry)) +
-                 "</failure>\n";
-    return head + ">\n" + inside + "    </testcase>\n";
+        inside = junit::outcome("skipped", text(*entry.json, "reason"));
+    else if (entry.status != Status::passed)
+        inside =
+            junit::outcome("failure", failure_message(entry), class_of(entry.status), failure_text(entry));
+    const auto [class_name, test_name] = names(entry);
+    return cases.element(class_name, test_name, number(*entry.json, "seconds"), inside);
 }
 
 Counts counts_of_suite(const std::vector<Entry>& entries) {
@@ -116,6 +109,7 @@ std::string junit_xml(const std::vector<nlohmann::ordered_json>& results) {
     const std::string properties = junit::properties(results);
     const std::pair<const char*, const std::vector<Entry>*> suites[] = {
         {"matrix", &all.matrix}, {"properties", &all.properties}, {"planted", &all.planted}};
+    junit::Cases cases;
     Counts sum;
     std::string xml;
     for (const auto& [suite, entries] : suites) {
@@ -123,7 +117,7 @@ std::string junit_xml(const std::vector<nlohmann::ordered_json>& results) {
         sum.add(some);
         xml += "  <testsuite" + attribute("name", suite) + some.attributes() + ">\n" + properties;
         for (const Entry& entry : *entries)
-            xml += test_case(entry);
+            xml += test_case(entry, cases);
         xml += "  </testsuite>\n";
     }
     return junit::document(sum, xml);

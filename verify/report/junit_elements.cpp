@@ -34,6 +34,10 @@ std::vector<Property> properties_of(const std::vector<ordered_json>& results) {
     return all;
 }
 
+std::string seconds_text(double seconds) {
+    return fixed(std::min(std::max(seconds, 0.0), 1e12), 6);
+}
+
 } // namespace
 
 std::string attribute(const std::string& name, const std::string& value) {
@@ -43,8 +47,20 @@ std::string attribute(const std::string& name, const std::string& value) {
     return result + "\"";
 }
 
-std::string seconds_text(double seconds) {
-    return fixed(std::min(std::max(seconds, 0.0), 1e12), 6);
+std::string outcome(const std::string& element, const std::string& message, const std::string& type,
+                    const std::string& details) {
+    return "      <" + element + attribute("message", message) +
+           (type.empty() ? "" : attribute("type", type)) + ">" +
+           escaped(message + (details.empty() ? "" : "\n" + details)) + "</" + element + ">\n";
+}
+
+std::string Cases::element(const std::string& class_name, const std::string& name, double seconds,
+                           const std::string& inside) {
+    const std::size_t number = ++m_seen[{class_name, name}];
+    return "    <testcase" + attribute("classname", class_name) +
+           attribute("name", number == 1 ? name : name + " (" + std::to_string(number) + ")") +
+           attribute("time", seconds_text(seconds)) +
+           (inside.empty() ? "/>\n" : ">\n" + inside + "    </testcase>\n");
 }
 
 void Counts::add(const Counts& other) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +14,23 @@ namespace truestep::report::junit {
 /// An attribute `name="value"`. An XML reader would turn its line ends into spaces, so they are
 /// escaped.
 [[nodiscard]] std::string attribute(const std::string& name, const std::string& value);
-[[nodiscard]] std::string seconds_text(double seconds);
+
+/// An element of a case that did not pass, such as <failure>. Jenkins shows the message and the text,
+/// GitLab the text alone, so the text begins with the message. A type may be empty.
+[[nodiscard]] std::string outcome(const std::string& element, const std::string& message,
+                                  const std::string& type = {}, const std::string& details = {});
+
+/// The test cases of a file.
+class Cases {
+  public:
+    /// Around an outcome, or empty. GitLab keeps one of the cases whose names are equal, so the second
+    /// and later ones get a number.
+    [[nodiscard]] std::string element(const std::string& class_name, const std::string& name,
+                                      double seconds, const std::string& inside = {});
+
+  private:
+    std::map<std::pair<std::string, std::string>, std::size_t> m_seen{};
+};
 
 struct Counts {
     std::size_t tests = 0;

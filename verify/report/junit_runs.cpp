@@ -64,22 +64,20 @@ RunCase case_of_run(const ordered_json& run) {
     return made;
 }
 
-std::string test_case_of(const RunCase& made, const std::string& path, double seconds) {
-    const std::string head = "    <testcase" + attribute("classname", path) + attribute("name", made.name) +
-                             attribute("time", junit::seconds_text(seconds));
+std::string outcome_of(const RunCase& made) {
     if (made.status == Status::passed)
-        return head + "/>\n";
+        return {};
     if (made.status == Status::skipped)
-        return head + ">\n      <skipped" + attribute("message", made.message) + "/>\n    </testcase>\n";
-    return head + ">\n      <failure" + attribute("message", name(made.status) + ": " + made.message) +
-           attribute("type", class_of(made.status)) + ">" + escaped(made.details) +
-           "</failure>\n    </testcase>\n";
+        return junit::outcome("skipped", made.message);
+    return junit::outcome("failure", name(made.status) + ": " + made.message, class_of(made.status),
+                          made.details);
 }
 
 } // namespace
 
 std::string runs_junit(const nlohmann::ordered_json& runs) {
     const std::string properties = junit::properties({runs});
+    junit::Cases named;
     junit::Counts sum;
     std::string suites;
     for (const ordered_json& run : list(runs, "traces")) {
@@ -88,9 +86,7 @@ std::string runs_junit(const nlohmann::ordered_json& runs) {
         const std::string path = text(run, "path");
         if (const std::string error = text(run, "error"); !error.empty()) {
             counts = {.tests = 1, .failures = 0, .errors = 1, .skipped = 0, .seconds = 0.0};
-            cases = "    <testcase" + attribute("classname", path) + attribute("name", "verdict") +
-                    attribute("time", junit::seconds_text(0.0)) + ">\n      <error" +
-                    attribute("message", error) + attribute("type", "bad input") + "/>\n    </testcase>\n";
+            cases = named.element(path, "verdict", 0.0, junit::outcome("error", error, "bad input"));
         } else {
             std::vector<RunCase> all{case_of_run(run)};
             for (const ordered_json& row : list(run, "rows"))
@@ -103,7 +99,7 @@ std::string runs_junit(const nlohmann::ordered_json& runs) {
                             .errors = 0,
                             .skipped = made.status == Status::skipped ? 1U : 0U,
                             .seconds = seconds});
-                cases += test_case_of(made, path, seconds);
+                cases += named.element(path, made.name, seconds, outcome_of(made));
             }
         }
         sum.add(counts);

@@ -223,12 +223,13 @@ TEST(RunsJUnit, HasACaseForEachRowAndTheVerdict) {
         xml, "<testsuites name=\"truestep\" tests=\"7\" failures=\"2\" errors=\"1\" skipped=\"2\""));
     EXPECT_TRUE(contains(xml, "<testcase classname=\"good.safetensors\" name=\"residual residual\" "
                               "time=\"0.000000\"/>"));
-    EXPECT_TRUE(contains(xml, "<skipped message=\"not recorded\"/>"));
+    EXPECT_TRUE(contains(xml, "<skipped message=\"not recorded\">not recorded</skipped>"));
     EXPECT_EQ(count(xml, "<failure message=\"FAILED: step 2, phase residual\" type=\"failed\">"), 2U)
         << "the verdict and the row";
     EXPECT_TRUE(
         contains(xml, "first divergence: step 2\nwhat may be wrong: matches known bug 6: a name\n"));
-    EXPECT_TRUE(contains(xml, "<error message=\"it is no trace\" type=\"bad input\"/>"));
+    EXPECT_TRUE(
+        contains(xml, "<error message=\"it is no trace\" type=\"bad input\">it is no trace</error>"));
     expect_well_formed(xml);
 }
 
