@@ -1,7 +1,8 @@
 """Reads the timelines of bench_peers, check and train back: JSON that Perfetto opens, spans that nest, ranks in one file, and a step that its phases fill.
 
-Usage: timeline_test.py FOLDER-OF-PROGRAMS CI-RANKS"""
+Usage: timeline_test.py FOLDER-OF-PROGRAMS CI-RANKS [LIBRARY-THAT-COUNTS-NVTX-RANGES]"""
 
+import collections
 import json
 import os
 import pathlib
@@ -72,6 +73,15 @@ class Timelines(unittest.TestCase):
         lanes = self.run_peers("--communicator", "mpi", "--timeline", self.file, launcher=[RANKS, "2"])
         self.expect_whole(lanes, 2)
 
+    def test_spans_are_ranges_of_nvidias_tools(self):
+        if not COUNTS:
+            self.skipTest("built without NVTX")
+        counts = self.file.with_suffix(".counts")
+        lanes = self.run_peers("--ranks", "2", "--timeline", self.file, variables={"NVTX_INJECTION64_PATH": COUNTS[0], "TRUESTEP_NVTX_COUNTS": counts})
+        ranges = {name: int(count) for count, _, name in (line.partition(" ") for line in counts.read_text(encoding="utf-8").splitlines())}
+        self.assertEqual(ranges.pop("ended"), sum(ranges.values()))
+        self.assertEqual(ranges, collections.Counter(span["name"] for lane in lanes.values() for span in lane))
+
     def test_the_environment_starts_one(self):
         once = self.run_peers("--ranks", "2", variables={"TRUESTEP_TIMELINE": self.file})
         self.expect_whole(once, 2)
@@ -108,4 +118,5 @@ class Timelines(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAMS, RANKS = map(pathlib.Path, sys.argv[1:3])
+    COUNTS = list(filter(None, sys.argv[3:]))
     unittest.main(argv=sys.argv[:1])
