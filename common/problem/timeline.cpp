@@ -142,8 +142,10 @@ void begin_in_child() {
 }
 
 /// Ranks on other machines have other steady clocks; the clocks of the day agree within what NTP does.
+/// Perfetto reads times as doubles: since 1970 they would be rounded to a quarter of a microsecond, and
+/// it drops a span that then overlaps its neighbour. So time begins with the week.
 double microseconds(Clock::time_point time) {
-    static const auto day = std::chrono::system_clock::now().time_since_epoch();
+    static const auto day = std::chrono::system_clock::now().time_since_epoch() % std::chrono::weeks(1);
     static const auto start = Clock::now();
     return std::chrono::duration<double, std::micro>(day + (time - start)).count();
 }
