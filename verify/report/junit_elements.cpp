@@ -56,7 +56,7 @@ std::string outcome(const std::string& element, const std::string& message, cons
 
 std::string Cases::element(const std::string& class_name, const std::string& name, double seconds,
                            const std::string& inside) {
-    const std::size_t number = ++m_seen[{class_name, name}];
+    const std::size_t number = ++seen_[{class_name, name}];
     return "    <testcase" + attribute("classname", class_name) +
            attribute("name", number == 1 ? name : name + " (" + std::to_string(number) + ")") +
            attribute("time", seconds_text(seconds)) +

@@ -29,7 +29,7 @@ class Cases {
                                       double seconds, const std::string& inside = {});
 
   private:
-    std::map<std::pair<std::string, std::string>, std::size_t> m_seen{};
+    std::map<std::pair<std::string, std::string>, std::size_t> seen_{};
 };
 
 struct Counts {
