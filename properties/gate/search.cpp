@@ -164,9 +164,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
                     const SearchOptions& options) {
     const auto begin = Clock::now();
     SearchResult result;
-    const auto generator = rc::gen::map(property.cases(), [&](const Line& drawn) {
-        return property.needed(system.pinned(drawn, options.overrides), options.unsupported);
-    });
+    const auto generator = property.cases(options.overrides, options.unsupported);
     rc::Random random(seed_of(options.seed, property.name));
     std::optional<rc::Shrinkable<Line>> failing;
     while (result.cases < options.cases && !failing && !result.ended) {

@@ -53,15 +53,14 @@ const Implementation& ours(const gate::Implementation& implementation) {
     return dynamic_cast<const Implementation&>(implementation);
 }
 
-Line needed(const Property& property, const Line& line, const Unsupported& unsupported) {
-    Case run = spec().without(parse_case(line), unsupported);
+Case needed(const Property& property, Case run) {
     if (run.bucket_bytes == 0)
         run.cuts = CutRule::backward;
     // An empty script still gets one step.
     if (property.name == "machine" && run.script.empty())
         run.script.push_back({});
     property.needs(run);
-    return text(run);
+    return run;
 }
 
 /// How large a case is where registered constants cut. Masks of early steps show all that later ones do.
@@ -94,33 +93,36 @@ gate::Extents extents(const Line& line) {
 }
 
 gate::Property in_the_gates_terms(const Property& property) {
-    return {
-        property.number,
-        property.name,
-        property.says,
-        [&property] { return rc::gen::map(property.cases(), [](const Case& run) { return text(run); }); },
-        [&property](const gate::Implementation& implementation, const Line& line) {
-            return judged(ours(implementation), property, parse_case(line));
-        },
-        property.at_least,
-        [&property](const gate::Implementation& implementation) {
-            return property.skipped(ours(implementation));
-        },
-        [&property](const Line& line, const Unsupported& unsupported) {
-            return needed(property, line, unsupported);
-        },
-        [&property](const gate::Implementation& implementation, const Overrides& overrides) {
-            std::vector<Line> lines;
-            if (is_another_model(overrides))
+    return {property.number,
+            property.name,
+            property.says,
+            [&property](const Overrides& overrides, const Unsupported& unsupported) {
+                return spec().lines(property.cases(), overrides, unsupported,
+                                    [&property](Case run) { return needed(property, std::move(run)); });
+            },
+            [&property](const gate::Implementation& implementation, const Line& line) {
+                return judged(ours(implementation), property, parse_case(line));
+            },
+            property.at_least,
+            [&property](const gate::Implementation& implementation) {
+                return property.skipped(ours(implementation));
+            },
+            [&property](const Line& line, const Unsupported& unsupported) {
+                return text(needed(property, spec().without(parse_case(line), unsupported)));
+            },
+            [&property](const gate::Implementation& implementation, const Overrides& overrides) {
+                std::vector<Line> lines;
+                if (is_another_model(overrides))
+                    return lines;
+                // Many steps show nothing more on other ranks, and take seconds if each is sent to
+                // processes.
+                constexpr Index many = 1000;
+                for (const Case& run : property.also)
+                    if ((run.steps <= many || !overrides.contains("workers")) &&
+                        run.size() <= ours(implementation).most_parameters())
+                        lines.push_back(text(spec().pinned(run, overrides)));
                 return lines;
-            // Many steps show nothing more on other ranks, and take seconds if each is sent to processes.
-            constexpr Index many = 1000;
-            for (const Case& run : property.also)
-                if ((run.steps <= many || !overrides.contains("workers")) &&
-                    run.size() <= ours(implementation).most_parameters())
-                    lines.push_back(text(spec().pinned(run, overrides)));
-            return lines;
-        }};
+            }};
 }
 
 } // namespace

@@ -100,9 +100,8 @@ TEST(Drawn, EachValueThatAUserGivesComes) {
             rc::Random random(1);
             std::set<std::string> come;
             for (int drawn = 0; drawn < lines_of_a_property; ++drawn) {
-                const auto cases = system.property(system.reference_property).cases();
-                const gate::Line line = cases(random.split(), rc::kNominalSize).value();
-                come.insert(value_in(system.pinned(line, overrides), setting));
+                const auto cases = system.property(system.reference_property).cases(overrides, {});
+                come.insert(value_in(cases(random.split(), rc::kNominalSize).value(), setting));
             }
             EXPECT_EQ(come.size(), given.size()) << system.name << " " << setting;
         }

@@ -35,7 +35,7 @@ class Nothing final : public Implementation {
 Property asking(std::function<void(int)> what) {
     Property property;
     property.name = "asked";
-    property.cases = [] {
+    property.cases = [](const Overrides&, const Unsupported&) {
         return rc::gen::map(rc::gen::inRange(0, 100), [](int number) { return std::to_string(number); });
     };
     property.judge = [what = std::move(what)](const Implementation&, const Line& line) {
@@ -49,7 +49,6 @@ Property asking(std::function<void(int)> what) {
 System numbers() {
     System system;
     system.parsed = [](const Line& line) { return line; };
-    system.pinned = [](const Line& line, const Overrides&) { return line; };
     return system;
 }
 

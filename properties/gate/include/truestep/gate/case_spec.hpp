@@ -138,18 +138,14 @@ struct CaseSpec {
     [[nodiscard]] Case pinned(const Case& drawn, const Overrides& overrides) const {
         Case run = drawn;
         const Case usual;
-        std::set<std::string> said;
-        for (const Setting<Case>& one : settings) {
-            said.insert(one.key);
+        for (const Setting<Case>& one : settings)
             if (const auto found = overrides.find(one.option);
                 !one.option.empty() && found != overrides.end() && !found->second.empty())
                 one.read(run, "--" + one.option,
                          given_value(found->second, one.write(drawn), one.write(usual),
                                      setting("seed").write(drawn)));
-        }
         fits_pins(run, drawn, overrides);
-        fits(run, said);
-        return run;
+        return fitted(run);
     }
 
     /// The nearest case for an implementation that lacks features.
@@ -195,6 +191,15 @@ struct CaseSpec {
         return all;
     }
 
+    /// The lines of drawn cases: with the given values, without unsupported features, and changed.
+    [[nodiscard]] rc::Gen<Line> lines(const rc::Gen<Case>& drawn, const Overrides& overrides,
+                                      const Unsupported& unsupported,
+                                      const std::function<Case(Case)>& change) const {
+        return rc::gen::map(drawn, [=, this](Case run) {
+            return text(change(without(pinned(fitted(std::move(run)), overrides), unsupported)));
+        });
+    }
+
     /// A property of this system's cases; `change` makes the nearest case that it can judge.
     [[nodiscard]] Property property(
         int number, const std::string& name, const std::string& says,
@@ -204,9 +209,8 @@ struct CaseSpec {
         return {number,
                 name,
                 says,
-                [this, change] {
-                    return rc::gen::map(cases(),
-                                        [this, change](Case run) { return text(change(std::move(run))); });
+                [this, change](const Overrides& overrides, const Unsupported& unsupported) {
+                    return lines(rc::gen::map(cases(), change), overrides, unsupported, change);
                 },
                 [this, change, judge](const Implementation& implementation, const Line& line) {
                     return judge(implementation, change(parse(line)));
@@ -234,9 +238,6 @@ struct CaseSpec {
         for (const Setting<Case>& one : settings)
             if (!one.option.empty() && std::ranges::find(columns, one.key) == columns.end())
                 system.overrides.push_back(pin(one));
-        system.pinned = [this](const Line& line, const Overrides& overrides) {
-            return text(pinned(parse(line), overrides));
-        };
         system.decided = [this](const std::string& kind, const Overrides& overrides,
                                 const Unsupported& unsupported) {
             return decided(kind, overrides, unsupported);
@@ -249,6 +250,14 @@ struct CaseSpec {
   private:
     using Change = typename Setting<Case>::Change;
     using Parts = std::vector<rc::Shrinkable<Change>>;
+
+    [[nodiscard]] Case fitted(Case run) const {
+        std::set<std::string> said;
+        for (const Setting<Case>& one : settings)
+            said.insert(one.key);
+        fits(run, said);
+        return run;
+    }
 
     /// Shrinks one setting after the other.
     static rc::Shrinkable<Case> shrinkable(Parts parts) {

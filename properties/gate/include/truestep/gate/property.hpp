@@ -95,7 +95,8 @@ struct Property {
     int number = 0;   ///< in its system's chapter; 0: a comparison with the reference
     std::string name; ///< "mask.order": family.name
     std::string says; ///< one sentence
-    std::function<rc::Gen<Line>()> cases;
+    /// Draws cases that an implementation that lacks features can be asked.
+    std::function<rc::Gen<Line>(const Overrides&, const Unsupported&)> cases;
     std::function<CaseJudgement(const Implementation&, const Line&)> judge;
     /// The least percentage of cases of a kind; below it the property has been tried too little.
     std::map<std::string, int> at_least;

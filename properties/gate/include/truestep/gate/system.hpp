@@ -61,8 +61,6 @@ struct System {
     std::function<int(const Line&)> most_workers;
     int fewest_workers = 1;          ///< that a case can have
     std::vector<Override> overrides; ///< one of them is "workers"
-    /// The drawn case with the pinned values.
-    std::function<Line(const Line&, const Overrides&)> pinned;
     /// Whether pins or missing features determine how many cases are of a kind, so that too few of them are
     /// not the property's fault.
     std::function<bool(const std::string& kind, const Overrides&, const Unsupported&)> decided;
