@@ -15,6 +15,8 @@ using problem::Index;
 /// A few small numbers from which parameters and gradients follow, so that a case is one line of text and
 /// any rank can make its own part.
 struct Case {
+    static const gate::ListedKind<Case> kinds[];
+
     Index local_steps = 1; ///< in a round
     Index workers = 1;
     Index size = 1; ///< parameters
@@ -22,6 +24,10 @@ struct Case {
     problem::DataClass data = problem::DataClass::dyadic;
     Index seed = 0;
 };
+
+inline constexpr gate::ListedKind<Case> Case::kinds[] = {
+    {"several ranks", 60, [](const Case& run) { return run.workers > 1; }},
+    {"several local steps", 50, [](const Case& run) { return run.local_steps > 1; }}};
 
 /// The settings of a case, which a line has as
 /// "local_steps=2,workers=3,size=4,rounds=1,seed=7,data=normal".

@@ -19,12 +19,8 @@ using gate::CaseJudgement;
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& judged_case)
-        : run(judged_case), seen(dynamic_cast<const Implementation&>(implementation).run(run)) {
-        if (run.workers > 1)
-            judged.kinds.insert("several ranks");
-        if (run.local_steps > 1)
-            judged.kinds.insert("several local steps");
-    }
+        : run(judged_case), seen(dynamic_cast<const Implementation&>(implementation).run(run)),
+          judged(run) {}
 
     void violated(Index round, const std::string& message, const std::string& details = "") {
         if (!judged.finding)
@@ -46,7 +42,7 @@ class Trial {
 
     Case run;
     std::vector<RankRecording> seen; ///< of each rank
-    CaseJudgement judged;
+    gate::JudgementOf<Case> judged;
 };
 
 CaseJudgement replicas(const gate::Implementation& implementation, const Case& run) {
@@ -105,11 +101,11 @@ CaseJudgement equals_the_reference(const gate::Implementation& implementation, c
 } // namespace
 
 std::vector<gate::Property> properties() {
-    const std::map<std::string, int> usual{{"several ranks", 60}, {"several local steps", 50}};
+    const gate::Demands<Case> usual{"several ranks", "several local steps"};
     return {
         spec().property(1, "replicas", "After a round all workers hold the same bits.", replicas, usual),
         spec().property(2, "alone", "One worker, with any number of local steps, is plain SGD.", alone,
-                        {{"several local steps", 50}},
+                        {"several local steps"},
                         [](Case run) {
                             run.workers = 1;
                             return run;

@@ -29,6 +29,8 @@ enum class Dealing : std::uint8_t {
 
 /// A few words and numbers from which everything follows, so that any rank can make its own part.
 struct Case {
+    static const gate::ListedKind<Case> kinds[];
+
     Rule rule = Rule::adamw;
     std::vector<Tensor> tensors{{"a", {1, 1}, "matrix"}};
     Index workers = 1;
@@ -63,6 +65,34 @@ struct Case {
     Index late = 0;      ///< disturbs messages; 0: not
     Index threads = 1;   ///< of a rank
 };
+
+inline constexpr gate::ListedKind<Case> Case::kinds[] = {
+    {"several ranks", 60, [](const Case& run) { return run.workers > 1; }},
+    {"no power of two", 0, [](const Case& run) { return (run.workers & (run.workers - 1)) != 0; }},
+    {"more ranks than parameters"},
+    {"several steps", 50, [](const Case& run) { return run.steps > 1; }},
+    {"micro-batches", 50, [](const Case& run) { return run.micro > 1; }},
+    {"a micro-batch is missing", 20},
+    {"tree", 30, [](const Case& run) { return run.order == Order::tree; }},
+    {"clipped", 25, [](const Case& run) { return run.clip > 0.0; }},
+    {"above the norm", 50},
+    {"copies", 25, [](const Case& run) { return run.copies == Copies::bf16; }},
+    {"several groups", 90},
+    {"several tensors", 50, [](const Case& run) { return run.tensors.size() > 1; }},
+    {"muon", 20},
+    {"not only Muon"},
+    {"momentum", 50},
+    {"sharded", 90, [](const Case& run) { return run.sharded == 1 && run.workers > 1; }},
+    {"restart", 95, [](const Case& run) { return run.restart > 0; }},
+    {"other number of ranks", 90,
+     [](const Case& run) { return run.restart > 0 && run.to > 0 && run.to != run.workers; }},
+    {"sharded otherwise", 0, [](const Case& run) { return run.restart > 0 && run.resharded > 0; }},
+    {"refused", 20, [](const Case& run) { return run.refused > 0; }},
+    {"late", 80, [](const Case& run) { return run.late > 0; }},
+    {"threads", 40, [](const Case& run) { return run.threads > 1; }},
+    {"halted"},
+    {"a link was cut", 40},
+    {"one coordinate overflows", 40}};
 
 /// The settings of a case, which begins "rule=adamw,tensors=m1x1,workers=1,...".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();

@@ -119,9 +119,9 @@ Case with_muon(Case run) {
 std::vector<gate::Property> muon_properties() {
     return {property(9, "orthogonal",
                      "Muon's direction is the polynomial of its momentum's singular values.", orthogonal,
-                     {{"muon", 90}, {"several steps", 50}}, with_muon),
+                     {{"muon", 90}, "several steps"}, with_muon),
             property(9, "turned", "Muon's update turns with its matrix.", turning,
-                     {{"muon", 90}, {"several steps", 50}}, with_muon)};
+                     {{"muon", 90}, "several steps"}, with_muon)};
 }
 
 } // namespace truestep::properties::dense

@@ -245,8 +245,7 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
 gate::Property reference_property() {
     gate::Property all =
         property(0, "reference", "Every bit is the reference's; of Muon's products each value is near.",
-                 equals_the_reference,
-                 {{"several ranks", 40}, {"muon", 20}, {"tree", 30}, {"restart", 15}, {"refused", 20}});
+                 equals_the_reference, {{"several ranks", 40}, "muon", "tree", {"restart", 15}, "refused"});
     all.also = at_the_edges;
     return all;
 }

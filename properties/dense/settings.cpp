@@ -253,20 +253,20 @@ void refusal(Trial& trial) {
 } // namespace
 
 std::vector<gate::Property> setting_properties() {
-    return {property(5, "groups", "A group's settings change no bit of another's tensors.", groups,
-                     {{"several groups", 90}}, several_groups),
-            property(4, "group_order", "The order of groups changes no bit.", order_of_groups,
-                     {{"several groups", 90}, {"muon", 20}, {"clipped", 25}}, ordered_groups),
-            property(14, "matters", "Every setting changes the run.", matters,
-                     {{"muon", 20}, {"several ranks", 60}}, that_tells),
-            property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
-                     differing_settings, {{"several ranks", 95}}, with_several_ranks),
-            property(
-                14, "tried_again",
-                "A step that one rank cannot take as the others is refused on all, and changes nothing.",
-                tried_again, {{"several ranks", 95}, {"a micro-batch is missing", 20}}, with_several_ranks),
-            property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
-                     {{"several ranks", 95}}, with_several_ranks)};
+    return {
+        property(5, "groups", "A group's settings change no bit of another's tensors.", groups,
+                 {"several groups"}, several_groups),
+        property(4, "group_order", "The order of groups changes no bit.", order_of_groups,
+                 {"several groups", "muon", "clipped"}, ordered_groups),
+        property(14, "matters", "Every setting changes the run.", matters, {"muon", "several ranks"},
+                 that_tells),
+        property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
+                 differing_settings, {{"several ranks", 95}}, with_several_ranks),
+        property(14, "tried_again",
+                 "A step that one rank cannot take as the others is refused on all, and changes nothing.",
+                 tried_again, {{"several ranks", 95}, "a micro-batch is missing"}, with_several_ranks),
+        property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
+                 {{"several ranks", 95}}, with_several_ranks)};
 }
 
 } // namespace truestep::properties::dense

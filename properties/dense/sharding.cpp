@@ -157,19 +157,19 @@ Case disturbed(Case run) {
 
 std::vector<gate::Property> sharding_properties() {
     return {property(1, "replicas", "After each step all ranks see the same parameters.", replicas,
-                     {{"several ranks", 60}, {"copies", 25}}),
+                     {"several ranks", "copies"}),
             property(1, "shards",
                      "Each coordinate has one owner, a matrix of Muon one for all; no bit changes.", shards,
-                     {{"sharded", 90}, {"muon", 20}, {"several tensors", 50}}, sharded),
+                     {"sharded", "muon", "several tensors"}, sharded),
             property(2, "world", "With order tree no bit changes on 1, 2, 4 or 8 ranks.", world,
-                     {{"several ranks", 50}, {"micro-batches", 40}, {"muon", 20}}, on_powers_in_tree),
+                     {{"several ranks", 50}, {"micro-batches", 40}, "muon"}, on_powers_in_tree),
             property(3, "micro_batches",
                      "A rank's micro-batches are one with their mean, where it is exact.", micro_batches,
-                     {{"micro-batches", 90}, {"muon", 20}}, several_exact),
+                     {{"micro-batches", 90}, "muon"}, several_exact),
             property(13, "traffic", "A rank sends each owner its part once, and its own parameters once.",
-                     traffic, {{"several ranks", 80}, {"copies", 25}}, on_several),
-            property(2, "rerun", "Threads and late messages change no bit.", rerun,
-                     {{"threads", 40}, {"late", 80}}, disturbed)};
+                     traffic, {{"several ranks", 80}, "copies"}, on_several),
+            property(2, "rerun", "Threads and late messages change no bit.", rerun, {"threads", "late"},
+                     disturbed)};
 }
 
 } // namespace truestep::properties::dense

@@ -47,26 +47,11 @@ void classify(Trial& trial) {
         elementwise = elementwise || group.rule != Rule::muon;
         momentum = momentum || has_first_moment(group);
     }
-    trial.kind(run.workers > 1, "several ranks");
-    trial.kind((run.workers & (run.workers - 1)) != 0, "no power of two");
     trial.kind(run.workers > trial.layout().size(), "more ranks than parameters");
-    trial.kind(run.steps > 1, "several steps");
-    trial.kind(run.micro > 1, "micro-batches");
-    trial.kind(run.order == Order::tree, "tree");
-    trial.kind(run.clip > 0.0, "clipped");
-    trial.kind(run.copies == Copies::bf16, "copies");
     trial.kind(problem.groups.size() > 1, "several groups");
-    trial.kind(run.tensors.size() > 1, "several tensors");
     trial.kind(muon, "muon");
     trial.kind(elementwise, "not only Muon");
     trial.kind(momentum, "momentum");
-    trial.kind(run.sharded == 1 && run.workers > 1, "sharded");
-    trial.kind(run.restart > 0, "restart");
-    trial.kind(run.restart > 0 && run.to > 0 && run.to != run.workers, "other number of ranks");
-    trial.kind(run.restart > 0 && run.resharded > 0, "sharded otherwise");
-    trial.kind(run.refused > 0, "refused");
-    trial.kind(run.late > 0, "late");
-    trial.kind(run.threads > 1, "threads");
 }
 
 } // namespace
@@ -86,8 +71,7 @@ Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole) 
 }
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        const std::map<std::string, int>& at_least,
-                        const std::function<Case(Case)>& change) {
+                        const gate::Demands<Case>& at_least, const std::function<Case(Case)>& change) {
     return spec().property(
         number, name, says,
         [judge](const gate::Implementation& implementation, const Case& run) {
@@ -125,7 +109,7 @@ Case with_several_ranks(Case run) {
 }
 
 Trial::Trial(const gate::Implementation& implementation, Case judged_case)
-    : run_case(std::move(judged_case)), scenario(scenario_of(run_case)),
+    : run_case(std::move(judged_case)), scenario(scenario_of(run_case)), judged(run_case),
       candidate_(dynamic_cast<const Implementation&>(implementation)) {
     classify(*this);
 }
@@ -139,7 +123,7 @@ std::vector<RankRecord> Trial::completed(const Scenario& of) {
                 continue;
             // The reference halts, too, or that is another property's subject.
             if (record.halted == 1)
-                judged.kinds.insert("halted");
+                kind(true, "halted");
             else
                 expect(false, step,
                        "rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + ": " +

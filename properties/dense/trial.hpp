@@ -53,10 +53,7 @@ class Trial {
     /// Reports a comparison that was made elsewhere.
     bool same(const verify::Comparison& compared, Index step, const std::string& what,
               const std::string& whose);
-    void kind(bool is, const std::string& name) {
-        if (is)
-            judged.kinds.insert(name);
-    }
+    void kind(bool is, gate::Kind<Case> one) { judged.kind(is, one); }
     [[nodiscard]] VisibleState visible() const { return candidate_.visible(); }
     [[nodiscard]] bool is_exact() const { return candidate_.level() == verify::LevelKind::exact; }
     [[nodiscard]] bool takes(int ranks) const { return candidate_.takes(ranks); }
@@ -68,7 +65,7 @@ class Trial {
 
     Case run_case;
     Scenario scenario;
-    gate::CaseJudgement judged;
+    gate::JudgementOf<Case> judged;
 
   private:
     const Implementation& candidate_;
@@ -82,7 +79,7 @@ using Judge = void (*)(Trial& trial);
 /// A property of this system's cases.
 [[nodiscard]] gate::Property property(
     int number, const std::string& name, const std::string& says, Judge judge,
-    const std::map<std::string, int>& at_least,
+    const gate::Demands<Case>& at_least,
     const std::function<Case(Case)>& change = [](Case run) { return run; });
 
 /// The nearest case without restarts and refused steps.

@@ -49,18 +49,19 @@ std::vector<gate::Setting<Case>> settings() {
     const Strings laws{"pairs",     "two_peers", "ring", "exponential",
                        "hypercube", "complete",  "none", "explicit"};
     // These kinds depend on the workers that meet.
-    const Strings meetings{"neighbours",
-                           "several neighbours",
-                           "one that meets nobody",
-                           "odd number of ranks",
-                           "several ranks",
-                           "several rounds",
-                           "momentum",
-                           "a border",
-                           "no border",
-                           "just stable",
-                           "just unstable"};
-    Strings of_workers = meetings;
+    using Kinds = std::vector<gate::Kind<Case>>;
+    const Kinds meetings{"neighbours",
+                         "several neighbours",
+                         "one that meets nobody",
+                         "odd number of ranks",
+                         "several ranks",
+                         "several rounds",
+                         "momentum",
+                         "a border",
+                         "no border",
+                         "just stable",
+                         "just unstable"};
+    Kinds of_workers = meetings;
     of_workers.insert(of_workers.end(), {"restart", "other number of ranks"});
     return {
         word("law", &Case::law, parse_law)

@@ -12,6 +12,8 @@ using problem::gasloc::Settings; // not that of <truestep/optimizer.hpp>
 
 /// A few numbers and words from which a whole run follows; written as one line of text.
 struct Case {
+    static const gate::ListedKind<Case> kinds[];
+
     Law law = Law::pairs;
     Inner inner = Inner::sgd;
     Momentum momentum = Momentum::local;
@@ -38,6 +40,31 @@ struct Case {
     double beta2 = 0.75;
     double epsilon = 0x1p-20;
 };
+
+inline constexpr gate::ListedKind<Case> Case::kinds[] = {
+    {"several ranks", 60, [](const Case& run) { return run.workers > 1; }},
+    {"odd number of ranks", 20, [](const Case& run) { return run.workers > 1 && run.workers % 2 == 1; }},
+    {"more ranks than parameters", 0, [](const Case& run) { return run.workers > run.size; }},
+    {"several rounds", 50, [](const Case& run) { return run.rounds > 1; }},
+    {"neighbours", 40},
+    {"several neighbours", 15},
+    {"one that meets nobody", 5},
+    {"no inner steps", 20},
+    {"several inner steps", 30, [](const Case& run) { return run.steps > 1; }},
+    {"uneven", 30, [](const Case& run) { return run.uneven != 0; }},
+    {"skipped", 40},
+    {"a whole round is undone", 25},
+    {"momentum", 40, [](const Case& run) { return run.gamma > 0.0; }},
+    {"restart", 90, [](const Case& run) { return run.restart > 0; }},
+    {"other number of ranks", 90,
+     [](const Case& run) { return run.restart > 0 && run.to > 0 && run.to != run.workers; }},
+    {"late", 0, [](const Case& run) { return run.late > 0; }},
+    {"threads", 0, [](const Case& run) { return run.threads > 1; }},
+    {"adaptive", 40, [](const Case& run) { return run.inner != Inner::sgd; }},
+    {"a border"},
+    {"no border"},
+    {"just stable", 40},
+    {"just unstable", 40}};
 
 /// The settings of a case, as "law=pairs,inner=sgd,...". Defaults are left out, except for law, workers,
 /// size and rounds.

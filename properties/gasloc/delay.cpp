@@ -75,7 +75,7 @@ void delays(Trial& trial) {
 std::vector<gate::Property> delay_properties() {
     std::vector<gate::Property> all{
         property(11, "no_barrier", "Whoever does not depend on a worker that is held back goes on.",
-                 no_barrier, {{"several ranks", 60}}, without_restart),
+                 no_barrier, {"several ranks"}, without_restart),
         property(12, "delay", "When messages come changes no bit.", delays, meets(), without_restart)};
     all.front().skipped = [](const gate::Implementation& implementation) -> std::string {
         // An implementation that does not communicate here has left this out for another reason.

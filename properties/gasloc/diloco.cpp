@@ -103,11 +103,11 @@ Case fully_averaged(Case run) {
 
 std::vector<gate::Property> diloco_properties() {
     return {property(4, "inner", "eta = 1, gamma = 0, alpha = 0: the inner optimizer.", inner_optimizer,
-                     {{"adaptive", 40}, {"several inner steps", 30}}, without_restart),
+                     {"adaptive", "several inner steps"}, without_restart),
             property(5, "diloco.mean", "The mean over workers is Nesterov DiLoCo's, on any graph.",
                      mean_is_dilocos, meets(), exact_local),
             property(6, "diloco.full", "Full averaging with gossiped momentum is DiLoCo on every worker.",
-                     full_averaging, {{"neighbours", 40}}, fully_averaged)};
+                     full_averaging, {"neighbours"}, fully_averaged)};
 }
 
 } // namespace truestep::properties::gasloc

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,19 +21,19 @@ namespace truestep::properties::gasloc {
 
 using Judge = void (*)(Trial&);
 using Change = Case (*)(Case);
-using AtLeast = std::map<std::string, int>;
+using Demands = gate::Demands<Case>;
 
 [[nodiscard]] Case as_it_is(Case run);
 [[nodiscard]] Case exact_local(Case run);
 [[nodiscard]] Case without_restart(Case run);
 
 /// The kinds of cases that a property about neighbours demands.
-[[nodiscard]] AtLeast meets();
+[[nodiscard]] Demands meets();
 
 /// Makes a property. Where an implementation claims only REL, `at_rel` changes the case, too: it makes it
 /// exact for a property whose two sides add in different orders.
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, const AtLeast& at_least = {}, Change change = as_it_is,
+                                      Judge judge, const Demands& at_least = {}, Change change = as_it_is,
                                       Change at_rel = as_it_is);
 
 /// The recording of each worker after a round.

@@ -141,7 +141,7 @@ std::vector<gate::Property> gossip_properties() {
                      consensus_stays, meets(), without_restart, exact),
             property(15, "contraction",
                      "Without drift disagreement becomes what the chapter's map makes of it.", drifts_once,
-                     {{"neighbours", 40}}, drifting_once)};
+                     {"neighbours"}, drifting_once)};
 }
 
 } // namespace truestep::properties::gasloc

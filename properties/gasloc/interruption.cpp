@@ -75,8 +75,7 @@ void restored_within(Trial& trial) {
     Scenario interrupted = trial.scenario;
     interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
     interrupted.ended_first = trial.run.seed / 2 % 2 == 0;
-    if (interrupted.ended_first)
-        trial.judged.kinds.insert("a whole round is undone");
+    trial.judged.kind(interrupted.ended_first, "a whole round is undone");
     trial.same(trial.lives, trial.play(interrupted),
                "those without a restore " +
                    std::string(interrupted.ended_first ? "that undoes" : "within") + " round " +
@@ -167,19 +166,17 @@ Case restarted_with_others(Case run) {
 } // namespace
 
 std::vector<gate::Property> interruption_properties() {
-    return {property(13, "skipped",
-                     "A round with a gradient that is not finite is one without inner steps.", skipped,
-                     {{"skipped", 40}}, with_a_bad_gradient),
-            property(14, "restart.same", "A restart with as many workers changes no bit.", restart_same,
-                     {{"restart", 90}}, restarted),
-            property(14, "restart.other", "With another number of workers all begin with the mean.",
-                     restart_other, {{"other number of ranks", 90}}, restarted_with_others),
-            property(
-                14, "restore",
-                "A worker that restores within a round, or after it, takes it as if it had begun.",
-                restored_within,
-                {{"several ranks", 60}, {"adaptive", 40}, {"skipped", 10}, {"a whole round is undone", 25}},
-                without_restart)};
+    return {
+        property(13, "skipped", "A round with a gradient that is not finite is one without inner steps.",
+                 skipped, {"skipped"}, with_a_bad_gradient),
+        property(14, "restart.same", "A restart with as many workers changes no bit.", restart_same,
+                 {"restart"}, restarted),
+        property(14, "restart.other", "With another number of workers all begin with the mean.",
+                 restart_other, {"other number of ranks"}, restarted_with_others),
+        property(14, "restore",
+                 "A worker that restores within a round, or after it, takes it as if it had begun.",
+                 restored_within, {"several ranks", "adaptive", {"skipped", 10}, "a whole round is undone"},
+                 without_restart)};
 }
 
 } // namespace truestep::properties::gasloc

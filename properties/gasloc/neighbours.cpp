@@ -168,11 +168,11 @@ void traffic(Trial& trial) {
 std::vector<gate::Property> neighbour_properties() {
     return {property(3, "independent",
                      "alpha = 0, or no edges: as many runs that know nothing of each other.", independent,
-                     {{"several ranks", 60}}, without_restart),
+                     {"several ranks"}, without_restart),
             property(7, "light_cone", "What a worker does is known along the edges, a round at a time.",
                      light_cone, meets(), without_restart),
             property(8, "relabelled", "Workers under other numbers come to the same.", relabelled,
-                     {{"neighbours", 40}}, few_neighbours, exact),
+                     {"neighbours"}, few_neighbours, exact),
             property(10, "traffic",
                      "y goes to each neighbour of the round, to nobody else, and nothing besides.", traffic,
                      meets(), exact_local)};

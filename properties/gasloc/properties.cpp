@@ -24,12 +24,12 @@ Case without_restart(Case run) {
     return run;
 }
 
-AtLeast meets() {
-    return {{"neighbours", 40}, {"several neighbours", 15}, {"momentum", 40}};
+Demands meets() {
+    return {"neighbours", "several neighbours", "momentum"};
 }
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        const AtLeast& at_least, Change change, Change at_rel) {
+                        const Demands& at_least, Change change, Change at_rel) {
     return spec().property(
         number, name, says,
         [judge, at_rel](const gate::Implementation& implementation, const Case& run) {

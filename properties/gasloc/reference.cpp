@@ -68,13 +68,13 @@ std::vector<gate::Property> reference_properties() {
                  equals_the_reference,
                  {{"neighbours", 50},
                   {"several neighbours", 20},
-                  {"one that meets nobody", 5},
-                  {"odd number of ranks", 20},
-                  {"uneven", 30},
-                  {"no inner steps", 20},
-                  {"adaptive", 40},
+                  "one that meets nobody",
+                  "odd number of ranks",
+                  "uneven",
+                  "no inner steps",
+                  "adaptive",
                   {"momentum", 50},
-                  {"several rounds", 50}})};
+                  "several rounds"})};
     all.front().also = larger_cases;
     return all;
 }

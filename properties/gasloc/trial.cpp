@@ -55,12 +55,7 @@ reference::gasloc::WorkerState<Bounded> begun_by(const State& state) {
     return result;
 }
 
-std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
-    std::set<std::string> kinds;
-    const auto add = [&kinds](bool is, const char* kind) {
-        if (is)
-            kinds.insert(kind);
-    };
+void classify(gate::JudgementOf<Case>& judged, const Case& run, const Scenario& scenario) {
     bool meets = false;
     bool several = false;
     bool idle = false;
@@ -78,24 +73,11 @@ std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
             skips = skips || (round == run.skip && steps > 0);
         }
     }
-    add(run.workers > 1, "several ranks");
-    add(run.workers > 1 && run.workers % 2 == 1, "odd number of ranks");
-    add(run.workers > run.size, "more ranks than parameters");
-    add(run.rounds > 1, "several rounds");
-    add(meets, "neighbours");
-    add(several, "several neighbours");
-    add(idle, "one that meets nobody");
-    add(without, "no inner steps");
-    add(run.steps > 1, "several inner steps");
-    add(run.uneven != 0, "uneven");
-    add(skips, "skipped");
-    add(run.gamma > 0.0, "momentum");
-    add(run.restart > 0, "restart");
-    add(run.restart > 0 && run.to > 0 && run.to != run.workers, "other number of ranks");
-    add(run.late > 0, "late");
-    add(run.threads > 1, "threads");
-    add(run.inner != Inner::sgd, "adaptive");
-    return kinds;
+    judged.kind(meets, "neighbours");
+    judged.kind(several, "several neighbours");
+    judged.kind(idle, "one that meets nobody");
+    judged.kind(without, "no inner steps");
+    judged.kind(skips, "skipped");
 }
 
 void near(Trial& trial, const reference::gasloc::WorkerState<Bounded>& expected, const State& actual,
@@ -182,8 +164,9 @@ std::string worker_text(int worker, Index round) {
 }
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)) {
-    judged.kinds = kinds_of(run, scenario);
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)),
+      judged(run) {
+    classify(judged, run, scenario);
 }
 
 void Trial::violated(Index round, const std::string& message, const std::string& details) {

@@ -49,7 +49,7 @@ class Trial {
     Scenario scenario;
     const Implementation& candidate;
     std::vector<RankRecording> lives; ///< the recording of the scenario, once it has run
-    gate::CaseJudgement judged;
+    gate::JudgementOf<Case> judged;
 
   private:
     void within_bounds(const std::vector<RankRecording>& expected,

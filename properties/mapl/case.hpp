@@ -26,6 +26,8 @@ enum class Trainer : std::uint8_t {
 
 /// A few small numbers from which everything follows; a case is one line of text.
 struct Case {
+    static const gate::ListedKind<Case> kinds[];
+
     Index rank = 1;
     Index width = 1;    ///< at least the rank
     Index workers = 2;  ///< stages; there is a boundary between each two
@@ -51,6 +53,27 @@ struct Case {
     [[nodiscard]] bool dyadic() const { return data == DataClass::dyadic; }
     [[nodiscard]] int ranks() const { return static_cast<int>(workers * replicas); }
 };
+
+inline constexpr gate::ListedKind<Case> Case::kinds[] = {
+    {"several boundaries", 40, [](const Case& run) { return run.workers > 2; }},
+    {"several micro-batches", 40, [](const Case& run) { return run.micro > 1; }},
+    {"unequal micro-batches", 20,
+     [](const Case& run) { return run.uneven > 0 && run.micro * run.steps > 1; }},
+    {"several steps", 40, [](const Case& run) { return run.steps > 1; }},
+    {"anchors", 50, [](const Case& run) { return run.anchors != Anchors::none; }},
+    {"compressed", 50, [](const Case& run) { return run.width > run.rank; }},
+    {"restart", 90, [](const Case& run) { return run.restart > 0; }},
+    {"exact sums", 30, [](const Case& run) { return run.dyadic(); }},
+    {"payload of 16 bits", 15, [](const Case& run) { return run.payload == Payload::bf16; }},
+    {"codewords", 25, [](const Case& run) { return run.codewords > 0; }},
+    {"several rounds", 15, [](const Case& run) { return run.codewords > 0 && run.rounds > 1; }},
+    {"streamed", 12, [](const Case& run) { return run.codewords > 0 && run.subsets > 1; }},
+    {"several replicas", 60, [](const Case& run) { return run.replicas > 1; }},
+    {"trained by SCAPE", 40, [](const Case& run) { return run.trainer == Trainer::scape; }},
+    {"rotated", 40},
+    {"orders that part", 80},
+    {"too large a payload", 20},
+    {"a projection overflows"}};
 
 /// The settings of a case; a line has all of them: "rank=2,width=4,workers=3,...".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,7 @@ namespace truestep::properties::mapl {
 
 using Judge = void (*)(Trial&);
 using Change = Case (*)(Case);
-using AtLeast = std::map<std::string, int>;
+using Demands = gate::Demands<Case>;
 
 [[nodiscard]] Case as_drawn(Case run);
 [[nodiscard]] Case no_restart(Case run);
@@ -38,7 +37,7 @@ using AtLeast = std::map<std::string, int>;
 enum class Replicas : std::uint8_t { one, any };
 
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, const AtLeast& at_least = {}, Change change = as_drawn,
+                                      Judge judge, const Demands& at_least = {}, Change change = as_drawn,
                                       Replicas replicas = Replicas::one);
 
 /// All properties in the chapter's order.

@@ -23,7 +23,7 @@ void refusals(Trial& trial) {
     if (trial.run.payload == Payload::bf16 && trial.run.dyadic() && trial.run.codewords == 0) {
         flaws.emplace_back(Flaw::activation_too_large, "an activation too large for its payload");
         flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
-        trial.judged.kinds.insert("too large a payload");
+        trial.judged.kind(true, "too large a payload");
     }
     if (trial.candidate.names_differences()) // others may have no state to refuse
         flaws.emplace_back(Flaw::state_within_a_step, "a question for its state within a step");
@@ -100,7 +100,7 @@ void overflow_of_projection(Trial& trial) {
         for (Index step = 0; step < large.run.steps; ++step) {
             if (sender.at(key(step, "updated")).front() != 0.0F)
                 continue;
-            trial.judged.kinds.insert("a projection overflows");
+            trial.judged.kind(true, "a projection overflows");
             for (const char* what : {"s.A", "s.m"})
                 trial.same(sender.at(key(step, what)), sender.at(key(step + 1, what)), step,
                            boundary_text(boundary, std::string(what) + " after " +
@@ -378,17 +378,16 @@ Case one_life(Case run) {
 
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
-                     refusals, {{"several boundaries", 40}, {"too large a payload", 20}},
-                     something_to_refuse),
+                     refusals, {"several boundaries", "too large a payload"}, something_to_refuse),
             property(16, "overflow",
                      "A step whose gradient of A is not finite changes neither A nor m, on either side.",
-                     overflow, {{"several boundaries", 40}, {"anchors", 50}, {"payload of 16 bits", 15}},
+                     overflow, {"several boundaries", "anchors", "payload of 16 bits"},
                      overflows_in_the_middle),
             property(16, "starts",
                      "Settings and shapes that cannot be, or that differ, are refused on both sides.",
-                     refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary),
+                     refused_starts, {"anchors", "codewords"}, one_boundary),
             property(19, "faults", "A stage dies, and all end with its name.", faults,
-                     {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life, Replicas::any)};
+                     {"several boundaries", "several micro-batches"}, one_life, Replicas::any)};
 }
 
 } // namespace truestep::properties::mapl

@@ -31,7 +31,7 @@ Case as_many_as_there_are(Case run, const gate::Implementation& implementation) 
 } // namespace
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        const AtLeast& at_least, Change change_it, Replicas replicas) {
+                        const Demands& at_least, Change change_it, Replicas replicas) {
     const auto change = [change_it, replicas](Case run) {
         return change_it(replicas == Replicas::one ? spec().without(run, {{"trainer", ""}}) : run);
     };

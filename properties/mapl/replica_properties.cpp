@@ -219,20 +219,15 @@ std::vector<gate::Line> one_and_several(const gate::Implementation& /*of*/,
 } // namespace
 
 std::vector<gate::Property> replica_properties() {
-    gate::Property all_together =
-        property(20, "composed",
-                 "Replicas of a pipeline have one A, and SCAPE or AdamS trains their stages.", composed,
-                 {{"several replicas", 60},
-                  {"trained by SCAPE", 40},
-                  {"several steps", 40},
-                  {"anchors", 50},
-                  {"several boundaries", 25}},
-                 trained_together, Replicas::any);
+    gate::Property all_together = property(
+        20, "composed", "Replicas of a pipeline have one A, and SCAPE or AdamS trains their stages.",
+        composed,
+        {"several replicas", "trained by SCAPE", "several steps", "anchors", {"several boundaries", 25}},
+        trained_together, Replicas::any);
     all_together.also = one_and_several;
-    return {all_together,
-            property(16, "starts.replicas", "Replicas that begin with other values do not begin.",
-                     other_replica, {{"several replicas", 90}, {"anchors", 50}}, several_replicas,
-                     Replicas::any)};
+    return {all_together, property(16, "starts.replicas",
+                                   "Replicas that begin with other values do not begin.", other_replica,
+                                   {{"several replicas", 90}, "anchors"}, several_replicas, Replicas::any)};
 }
 
 } // namespace truestep::properties::mapl

@@ -137,8 +137,7 @@ void turned_step(Trial& trial, Index step) {
     const bool rotated = r > 1 && (trial.run.seed + step) % 2 == 1;
     const Matrix<double> by =
         rotated ? rotation(r, static_cast<std::uint64_t>(trial.run.seed + step)) : permutation(r);
-    if (rotated)
-        trial.judged.kinds.insert("rotated");
+    trial.judged.kind(rotated, "rotated");
     const std::vector<RankRecording> seen = trial.play(turned_before(trial, step, by));
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
@@ -232,8 +231,7 @@ void orders(Trial& trial) {
                                                shortest(apart) + ", and the limit is " + shortest(unsure));
         });
     }
-    if (part)
-        trial.judged.kinds.insert("orders that part");
+    trial.judged.kind(part, "orders that part");
 }
 Case two_steps_of_the_first_order(Case run) {
     run = no_restart(run);
@@ -308,16 +306,15 @@ void settings_matter(Trial& trial) {
 
 std::vector<gate::Property> training_properties() {
     return {property(1, "manifold", "A stays on the manifold, within the bound of its retraction.",
-                     manifold, {{"compressed", 50}}, longer),
+                     manifold, {"compressed"}, longer),
             property(6, "tangent", "The gradient that A follows is tangent to the manifold.",
-                     tangent_moment, {{"compressed", 50}}, projected_once),
+                     tangent_moment, {"compressed"}, projected_once),
             property(8, "turned", "A and A O send the same, and each step trains them alike.",
-                     turned_subspace, {{"compressed", 50}, {"several steps", 40}, {"rotated", 40}},
-                     goes_on),
-            property(17, "settings", "Every setting matters.", settings_matter,
-                     {{"anchors", 50}, {"codewords", 25}}, two_steps_of_the_first_order),
+                     turned_subspace, {"compressed", "several steps", "rotated"}, goes_on),
+            property(17, "settings", "Every setting matters.", settings_matter, {"anchors", "codewords"},
+                     two_steps_of_the_first_order),
             property(18, "orders", "The two orders of SPEL part at step 2 and not before.", orders,
-                     {{"several boundaries", 40}, {"orders that part", 80}}, two_steps_of_the_first_order)};
+                     {"several boundaries", "orders that part"}, two_steps_of_the_first_order)};
 }
 
 } // namespace truestep::properties::mapl

@@ -56,29 +56,6 @@ Matrix<T> read_as(const Floats& values, Index columns) {
     return made;
 }
 
-std::set<std::string> kinds_of(const Case& run) {
-    std::set<std::string> kinds;
-    const auto add = [&kinds](bool is, const char* kind) {
-        if (is)
-            kinds.insert(kind);
-    };
-    add(run.uneven > 0 && run.micro * run.steps > 1, "unequal micro-batches");
-    add(run.workers > 2, "several boundaries");
-    add(run.micro > 1, "several micro-batches");
-    add(run.steps > 1, "several steps");
-    add(run.anchors != Anchors::none, "anchors");
-    add(run.width > run.rank, "compressed");
-    add(run.restart > 0, "restart");
-    add(run.dyadic(), "exact sums");
-    add(run.payload == Payload::bf16, "payload of 16 bits");
-    add(run.codewords > 0, "codewords");
-    add(run.codewords > 0 && run.rounds > 1, "several rounds");
-    add(run.codewords > 0 && run.subsets > 1, "streamed");
-    add(run.replicas > 1, "several replicas");
-    add(run.trainer == Trainer::scape, "trained by SCAPE");
-    return kinds;
-}
-
 } // namespace
 
 Matrix<double> matrix_of(const Floats& values, Index columns) {
@@ -135,9 +112,8 @@ template Boundary<double> shown_boundary(const Trial&, Index, Index);
 template Boundary<verify::Bounded> shown_boundary(const Trial&, Index, Index);
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)) {
-    judged.kinds = kinds_of(run);
-}
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)),
+      judged(run) {}
 
 Trial Trial::of_replica(Index number) const {
     Trial one = *this;

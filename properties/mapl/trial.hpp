@@ -75,7 +75,7 @@ class Trial {
     const Implementation& candidate;
     std::vector<RankRecording> seen; ///< the recording of the scenario, once it has run
     Index replica = 0;               ///< the replica that is judged
-    gate::CaseJudgement judged;
+    gate::JudgementOf<Case> judged;
 
   private:
     std::string where_; ///< which replica, if there are several

@@ -38,7 +38,6 @@ Balance balance(const Case& run, const RecordedRun& ran, std::size_t step, Index
 }
 
 void holds_exactly(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     trial(trial.steps());
     const RecordedRun& ran = trial.runs().back();
@@ -52,7 +51,6 @@ void holds_exactly(Trial& trial) {
 }
 
 void holds_within_its_roundings(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     trial(trial.steps());
     const RecordedRun& ran = trial.runs().back();
@@ -82,7 +80,6 @@ void holds_within_its_roundings(Trial& trial) {
 }
 
 void every_rank_counts(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
     // The perturbation does not affect the last step's mask.
@@ -121,10 +118,8 @@ void needs_a_silent_rank(Case& run) {
 } // namespace
 
 std::vector<Property> conservation_properties() {
-    auto with_rounded = usual_demands();
-    with_rounded["a payload of bf16"] = 8;
-    with_rounded["a payload of e5m2"] = 8;
-    with_rounded["a mean that is rounded"] = 8;
+    const Demands with_rounded =
+        usual_demands({"a payload of bf16", "a payload of e5m2", "a mean that is rounded"});
     return {
         {1, "conservation.exact",
          "On dyadic data the sum over ranks of M + e after a step is that of b1*m + (1-b1)*g + e before "

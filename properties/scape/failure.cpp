@@ -209,13 +209,15 @@ gate::CaseJudgement judged(const Implementation& implementation, const Property&
     Trial trial(implementation, run);
     std::optional<Violation> violation;
     try {
+        for (const auto& one : property.at_least)
+            trial.classify(one.kind.is(run), one.kind);
         property.holds(trial);
     } catch (const Violation& found) {
         violation = found;
     } catch (const std::exception& error) {
         violation = Violation(std::string(gate::could_not_judge) + error.what());
     }
-    gate::CaseJudgement result{nullptr, trial.kinds(), trial.counts()};
+    gate::CaseJudgement result = trial.judged();
     if (violation)
         result.finding = std::make_shared<Failure>(Counterexample{run, *violation, trial.runs()});
     return result;

@@ -138,8 +138,6 @@ Scenario script_of(Trial& trial) {
 
 void any_script(Trial& trial) {
     trial.expect(!trial.run().script.empty(), "the case has no script; give one");
-    classify_parts(trial);
-    classify_script(trial);
     const Scenario scenario = script_of(trial);
     const RunRecording expected = reference_implementation()->run(scenario);
     same_history(trial, scenario, expected, trial.tolerant(scenario));
@@ -171,36 +169,29 @@ Case refuses_before_the_mask() {
     return run;
 }
 
-std::map<std::string, int> demands() {
-    std::map<std::string, int> all{{"a refusal", 25},     {"a restart with other ranks", 30},
-                                   {"a delay", 25},       {"two refusals at once", 10},
-                                   {"a step undone", 20}, {"two steps and more", 30},
-                                   {"several parts", 30}, {"several buckets", 8},
-                                   {"buckets change", 5}};
-    demand_script(all);
-    return all;
-}
-
 } // namespace
 
 std::vector<Property> machine_properties() {
-    return {{13,
-             "machine",
-             "Steps, refusals, delays, restarts with other ranks and steps undone, in any order: every bit "
-             "is the "
-             "reference's.",
-             scripted_case,
-             any_script,
-             demands(),
-             [](const Implementation& implementation) {
-                 if (implementation.name() == "reference")
-                     return std::string("it would be compared with itself");
-                 if (implementation.level() != verify::LevelKind::exact)
-                     return std::string("it claims no bits of the reference");
-                 return only_scape(implementation);
-             },
-             [](Case&) {},
-             {halts_and_goes_on(), refuses_before_the_mask()}}};
+    return {
+        {13,
+         "machine",
+         "Steps, refusals, delays, restarts with other ranks and steps undone, in any order: every bit "
+         "is the "
+         "reference's.",
+         scripted_case,
+         any_script,
+         {"a refusal", "a restart with other ranks", "a delay", "two refusals at once", "a step undone",
+          "two steps and more", "several parts", "several buckets", "buckets change", "several restarts",
+          "a restart while the density changes", "several checkpoints", "two checkpoints of one step"},
+         [](const Implementation& implementation) {
+             if (implementation.name() == "reference")
+                 return std::string("it would be compared with itself");
+             if (implementation.level() != verify::LevelKind::exact)
+                 return std::string("it claims no bits of the reference");
+             return only_scape(implementation);
+         },
+         [](Case&) {},
+         {halts_and_goes_on(), refuses_before_the_mask()}}};
 }
 
 } // namespace truestep::properties::scape

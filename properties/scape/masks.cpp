@@ -22,7 +22,6 @@ void every_view(Trial& trial, Look look) {
 }
 
 void off_the_mask(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     every_view(trial, [&](Index step, int rank, const ObservedState& was, const ObservedState& is) {
         const auto decay = static_cast<float>(1.0 - learning_rate_of(run, step) * run.weight_decay);
@@ -38,7 +37,6 @@ void off_the_mask(Trial& trial) {
 }
 
 void on_the_mask(Trial& trial) {
-    classify(trial);
     every_view(trial, [&](Index step, int rank, const ObservedState&, const ObservedState& is) {
         for (Index index = 0; index < trial.run().size(); ++index)
             if (selected(is.mask, index))
@@ -48,7 +46,6 @@ void on_the_mask(Trial& trial) {
 }
 
 void replicas_agree(Trial& trial) {
-    classify(trial);
     const RunRecording& history = trial(trial.steps());
     for (std::size_t step = 0; step < history.after.size(); ++step)
         for (std::size_t rank = 1; rank < history.after[step].views.size(); ++rank) {
@@ -85,7 +82,6 @@ void check_count(Trial& trial, const std::vector<std::uint8_t>& mask, Index t, i
 }
 
 void count_is_right(Trial& trial) {
-    classify(trial);
     trial.classify(
         std::ranges::any_of(trial.run().tensors, [](const auto& tensor) { return tensor.always_dense; }),
         "an always-dense tensor");
@@ -100,7 +96,6 @@ void count_is_right(Trial& trial) {
 
 /// Checks S_{t+1} against the owners' own c of step t, and S_1 against c_1.
 void order_is_right(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     trial.classify(run.data == problem::DataClass::ties || run.data == problem::DataClass::dyadic,
                    "equal scores");
@@ -142,10 +137,8 @@ void order_is_right(Trial& trial) {
 } // namespace
 
 std::vector<Property> mask_properties() {
-    auto with_ties = usual_demands();
-    with_ties["equal scores"] = 5;
-    auto with_dense = usual_demands();
-    with_dense["an always-dense tensor"] = 20;
+    const Demands with_ties = usual_demands({"equal scores"});
+    const Demands with_dense = usual_demands({"an always-dense tensor"});
     return {
         {2, "mask.off", "Off the mask M is +0 and w only decays.", any_case, off_the_mask, usual_demands(),
          only_scape},

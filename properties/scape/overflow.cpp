@@ -57,7 +57,6 @@ std::optional<std::size_t> first_refused(const RunRecording& history) {
 }
 
 void overflow_is_refused(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
     Scenario scenario = trial.steps();
@@ -95,11 +94,9 @@ std::string claims_no_bits(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> overflow_properties() {
-    auto demands = usual_demands();
-    demands["nearly too large a payload"] = 25;
-    demands["too large a payload"] = 20;
-    demands["too large in a later step"] = 5;
-    demands["too large, and a gradient that is refused"] = 8;
+    const Demands demands =
+        usual_demands({"nearly too large a payload", "too large a payload", "too large in a later step",
+                       "too large, and a gradient that is refused"});
     return {{11, "payload.overflow",
              "What would overflow in bf16 is refused on all ranks, after any gradient that is; what is "
              "nearly as large travels.",

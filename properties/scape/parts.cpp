@@ -22,8 +22,6 @@ bool order_shows(const Scenario& scenario) {
 }
 
 void same_bits_as_at_once(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
     const Scenario in_parts = trial.steps();
     trial.classify(order_shows(in_parts), "the order of the parts shows");
     Scenario at_once = in_parts;
@@ -53,8 +51,6 @@ void needs_parts(Case& run) {
 }
 
 void every_part_counts(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
     const Case& run = trial.run();
     Scenario scenario = trial.steps(run, run.steps + 1);
     // The perturbation does not affect the last step's mask.
@@ -112,8 +108,6 @@ float spoil(const Case& run, Action& action, std::size_t rank, std::size_t at) {
 }
 
 void refused_with_its_parts(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
     const Case& run = trial.run();
     const Index refused = run.chosen_place % run.steps + 1;
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
@@ -181,8 +175,6 @@ std::pair<std::string, InvalidBuckets> spoilt(const Case& run, Cut cut) {
 }
 
 void wrong_buckets_end_the_step(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
     const Case& run = trial.run();
     const Index wrong = run.chosen_place % run.steps + 1;
     const Scenario good = trial.steps();
@@ -244,20 +236,16 @@ std::string exact_alone(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> parts_properties() {
-    auto any_parts = usual_demands();
-    any_parts.insert({{"several parts", 40},
-                      {"the order of the parts shows", 1},
-                      {"several buckets", 8},
-                      {"buckets change", 5},
-                      {"residuals that are not zero", 30}});
-    auto every_part = usual_demands();
-    every_part["not the last part"] = 25;
-    auto refusals = usual_demands();
-    refusals.insert(
-        {{"the sum is too large, and no part", 5}, {"several buckets", 8}, {"not in the first step", 20}});
-    auto of_buckets = usual_demands();
-    of_buckets.insert(
-        {{"buckets that are none", 15}, {"a rank gives other buckets", 20}, {"not in the first step", 20}});
+    const Demands any_parts = usual_demands({{"several parts", 40},
+                                             "the order of the parts shows",
+                                             "several buckets",
+                                             "buckets change",
+                                             {"residuals that are not zero", 30}});
+    const Demands every_part = usual_demands({"not the last part"});
+    const Demands refusals =
+        usual_demands({"the sum is too large, and no part", "several buckets", "not in the first step"});
+    const Demands of_buckets =
+        usual_demands({"buckets that are none", "a rank gives other buckets", "not in the first step"});
     return {
         {13, "parts.same_bits",
          "A gradient in parts and buckets, whatever their number, cut and order, gives the bits of its sum "

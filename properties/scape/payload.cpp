@@ -50,7 +50,6 @@ int owner_of(const problem::Problem& problem, Index index) {
 }
 
 void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
-    classify(trial);
     const Case& run = trial.run();
     const RunRecording& history = trial(scenario);
     const RecordedRun& ran = trial.runs().back();
@@ -166,12 +165,9 @@ void needs_steps_of_zeros(Case& run) {
 } // namespace
 
 std::vector<Property> payload_properties() {
-    auto with_roundings = usual_demands();
-    with_roundings["a rounding"] = 40;
-    auto with_excess = with_roundings;
-    with_excess["more than E5M2 holds"] = 30;
-    auto with_means = with_roundings;
-    with_means["a mean that rounding changes"] = 40;
+    const Demands with_roundings = usual_demands({"a rounding"});
+    const Demands with_excess = usual_demands({"a rounding", "more than E5M2 holds"});
+    const Demands with_means = usual_demands({"a rounding", "a mean that rounding changes"});
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
              unclipped_case, rounding_waits, with_roundings, only_scape, needs_bf16},
@@ -189,10 +185,7 @@ std::vector<Property> payload_properties() {
              "rank had something, it is that rank's.",
              unclipped_case,
              zeros_keep_the_scale,
-             {{"several ranks", 60},
-              {"no power of two", 20},
-              {"a step of zeros", 40},
-              {"a step of zeros but on one rank", 15}},
+             {"several ranks", "no power of two", "a step of zeros", "a step of zeros but on one rank"},
              only_scape,
              needs_steps_of_zeros}};
 }

@@ -74,9 +74,6 @@ void within_the_bound(Trial& trial, const RecordedRun& ran) {
 }
 
 void equals_the_reference(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
-    classify_world(trial);
     const Scenario scenario = trial.steps();
     const bool exact = trial.implementation().level() == verify::LevelKind::exact;
     const RunRecording& actual = trial.tolerant(scenario);
@@ -317,22 +314,21 @@ std::vector<Case> beside_the_drawn() {
     return all;
 }
 
+/// All kinds that a case without a script is of by itself.
+Demands demands() {
+    const gate::Kind<Case> first_of_scripts = "several restarts";
+    Demands all;
+    for (const auto& one : Case::kinds)
+        if (&one < first_of_scripts.listed())
+            all.emplace_back(one);
+    return all;
+}
+
 } // namespace
 
 std::vector<Property> reference_properties() {
-    auto demands = usual_demands();
-    demand_world(demands);
-    demands.insert({{"the density rises", 15},
-                    {"a payload of bf16", 8},
-                    {"a payload of e5m2", 8},
-                    {"a mean that is rounded", 8},
-                    {"several groups", 15},
-                    {"groups of different sizes", 10},
-                    {"several parts", 30},
-                    {"several buckets", 8},
-                    {"buckets change", 5}});
     return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
-             any_case_of_the_world, equals_the_reference, demands, not_itself, [](Case&) {},
+             any_case_of_the_world, equals_the_reference, demands(), not_itself, [](Case&) {},
              beside_the_drawn()}};
 }
 

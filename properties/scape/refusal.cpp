@@ -53,7 +53,6 @@ void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Ac
 namespace {
 
 void refused_on_all_ranks(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const Index refused = run.chosen_place % run.steps + 1;
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
@@ -78,8 +77,7 @@ void refused_on_all_ranks(Trial& trial) {
 } // namespace
 
 std::vector<Property> refusal_properties() {
-    auto demands = usual_demands();
-    demands["not in the first step"] = 20;
+    const Demands demands = usual_demands({"not in the first step"});
     return {{11, "refusal",
              "A gradient that is no number or too large is refused on all ranks, by name; no bit changes, "
              "and the next "

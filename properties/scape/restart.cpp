@@ -37,7 +37,6 @@ Action step_with(const Case& run, int workers, Index t) {
 namespace {
 
 void as_many_workers(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const Index stop = run.chosen_place % run.steps;
     trial.classify(stop > 0, "stopped on the way");
@@ -66,7 +65,6 @@ void as_many_workers(Trial& trial) {
 }
 
 void other_workers(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const int workers = run.other_workers;
     trial.classify(workers < run.workers, "fewer");
@@ -140,7 +138,6 @@ bool has_the_kernels(const std::vector<std::string>& variants) {
 }
 
 void split_otherwise(Trial& trial) {
-    classify(trial);
     trial.classify(has_the_kernels(trial.implementation().variants()), "all kernels of the machine");
     const Scenario scenario = trial.steps();
     const RunRecording& one = trial(scenario);
@@ -193,12 +190,8 @@ Case more_norm_blocks_than_threads() {
 } // namespace
 
 std::vector<Property> restart_properties() {
-    auto with_residuals = usual_demands();
-    with_residuals["residuals that are not zero"] = 40;
-    with_residuals["fewer"] = 20;
-    with_residuals["more"] = 20;
-    auto all_kernels = usual_demands();
-    all_kernels["all kernels of the machine"] = 100;
+    const Demands with_residuals = usual_demands({"residuals that are not zero", "fewer", "more"});
+    const Demands all_kernels = usual_demands({"all kernels of the machine"});
     return {
         {13, "restart.same", "A checkpoint and a restart with as many ranks equal never having stopped.",
          any_case, as_many_workers, usual_demands(), only_scape},

@@ -73,7 +73,6 @@ Violation also(const std::string& before, const Violation& violation) {
 /// A checkpoint that is damaged during the run is either refused by all ranks, which keep their state, or
 /// restored to what it was, if the damaged bytes carried nothing. Anything else is a violation.
 void refused_or_harmless(Trial& trial) {
-    classify(trial);
     classify_damage(trial);
     Case run = trial.run();
     // As in restart.same: the order of additions, if the library has one for each owner.
@@ -130,11 +129,8 @@ Case large(const std::string& damage) {
 } // namespace
 
 std::vector<Property> damage_properties() {
-    auto demands = usual_demands();
-    demands["a file's first byte"] = 10;
-    demands["a file's last byte"] = 10;
-    demands["a byte within a file"] = 10;
-    demands["a byte is gone or too many"] = 15;
+    const Demands demands = usual_demands({"a file's first byte", "a file's last byte",
+                                           "a byte within a file", "a byte is gone or too many"});
     // Our first file has the names, the second the values.
     return {
         {13,

@@ -75,8 +75,8 @@ std::vector<gate::Setting<Case>> settings() {
             .asked("this model: name:size or name:size:dense, with commas between",
                    {"k is 1 of several", "k is all but one", "rho*n ends in one half",
                     "a tensor larger than a bucket", "an always-dense tensor", "several buckets",
-                    "buckets change", "more parameters than ranks", "fewer parameters than ranks",
-                    "density below 1", "something off the mask", "the mask changes", "late coordinates",
+                    "buckets change", "fewer parameters than ranks", "density below 1",
+                    "something off the mask", "the mask changes", "late coordinates",
                     "residuals that are not zero"})
             .one_text(),
         number("workers", &Case::workers)
@@ -84,10 +84,9 @@ std::vector<gate::Setting<Case>> settings() {
             .asked("numbers of ranks",
                    {"several ranks", "a mean that is rounded", "a mean that rounding changes",
                     "no power of two", "fewer", "more", "another order", "a restart with other ranks",
-                    "more parameters than ranks", "fewer parameters than ranks", "more than 8 ranks",
-                    "several buckets", "buckets change", "several groups", "groups of different sizes",
-                    "settings that differ", "parameters that differ in a bit",
-                    "a rank gives other buckets"})
+                    "fewer parameters than ranks", "more than 8 ranks", "several buckets", "buckets change",
+                    "several groups", "groups of different sizes", "settings that differ",
+                    "parameters that differ in a bit", "a rank gives other buckets"})
             .in_rows({"1", "2", "3", "4", "5", "7", "8"}),
         written("groups", &Case::groups, groups_text, parse_groups)
             .draws(one_of<problem::Groups>({{}, {}, {}, {2}, {3}, {3, 2, 1}, {1, 5}, {1}, {4}, {64}}),

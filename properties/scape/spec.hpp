@@ -2,7 +2,7 @@
 #pragma once
 
 #include <truestep/gate/case_spec.hpp>
-#include <truestep/properties/scape/case.hpp>
+#include <truestep/properties/scape/kinds.hpp>
 
 namespace truestep::properties::scape {
 

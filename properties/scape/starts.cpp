@@ -139,7 +139,6 @@ Setup with(Setup setup, std::size_t place, const std::function<float(float)>& ch
 }
 
 void none_begins(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const std::size_t odd = odd_one(run);
     const std::string who = name_of_rank(odd) + " is given ";
@@ -191,7 +190,6 @@ InitialState a_state(const Case& run) {
 }
 
 void none_goes_on(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const auto place = static_cast<std::size_t>(run.chosen_place % run.size());
     Scenario scenario = trial.steps(run, 1);
@@ -229,13 +227,9 @@ std::string cannot_differ(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> start_properties() {
-    auto demands = usual_demands();
-    demands["settings that differ"] = 10;
-    demands["parameters that differ in a bit"] = 8;
-    demands["parameters that are not finite"] = 15;
-    auto of_states = usual_demands();
-    of_states["states that differ"] = 30;
-    of_states["a rank without the state"] = 10;
+    const Demands demands = usual_demands(
+        {"settings that differ", "parameters that differ in a bit", "parameters that are not finite"});
+    const Demands of_states = usual_demands({"states that differ", "a rank without the state"});
     return {{14, "starts",
              "Ranks that were given different settings or parameters, or such as are not finite, do not "
              "begin, and each says so.",

@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include <truestep/problem/error.hpp>
@@ -60,69 +59,11 @@ std::uint32_t bits_of(float value) {
     return std::bit_cast<std::uint32_t>(value);
 }
 
-namespace {
-
-bool leaves_something_out(const Case& run) {
-    const problem::Problem problem = problem_of(run);
-    const auto density = schedule_of(run);
-    for (Index t = 1; t <= run.steps; ++t)
-        for (const problem::Segment& segment : problem.segments)
-            if (selected_count(segment, density.at(t), problem.settings.k_rounding) < segment.size())
-                return true;
-    return false;
-}
-
-bool rises(const Case& run) {
-    const auto density = schedule_of(run);
-    for (Index t = 2; t <= run.steps; ++t)
-        if (density.at(t) > density.at(t - 1))
-            return true;
-    return false;
-}
-
-bool buckets_change(const Case& run) {
-    for (Index t = 2; t <= run.steps + static_cast<Index>(run.script.size()); ++t)
-        if (cut_of(run, t) != cut_of(run, 1))
-            return true;
-    return false;
-}
-
-} // namespace
-
-void classify_parts(Trial& trial) {
-    const Case& run = trial.run();
-    trial.classify(run.parts > 1, "several parts");
-    trial.classify(cut_of(run, 1).size() > 1 && run.workers > 1, "several buckets");
-    trial.classify(run.workers > 1 && buckets_change(run), "buckets change");
-}
-
-void classify(Trial& trial) {
-    const Case& run = trial.run();
-    const bool power = std::has_single_bit(static_cast<unsigned>(run.workers));
-    trial.classify(run.workers > 1, "several ranks");
-    trial.classify(!power, "no power of two");
-    trial.classify(run.density < 1.0, "density below 1");
-    trial.classify(leaves_something_out(run), "something off the mask");
-    trial.classify(run.steps > 1, "several steps");
-    trial.classify(run.size() > run.workers, "more parameters than ranks");
-    trial.classify(rises(run), "the density rises");
-    const problem::Payload format = problem::format_of(run.payload);
-    trial.classify(format == problem::Payload::bf16, "a payload of bf16");
-    trial.classify(format == problem::Payload::e5m2, "a payload of e5m2");
-    trial.classify(problem::rounds_mean(run.payload) && run.workers > 1, "a mean that is rounded");
-    const problem::Groups groups = groups_of(run);
-    trial.classify(problem::has_levels(groups), "several groups");
-    trial.classify(problem::has_levels(groups) &&
-                       std::ranges::adjacent_find(groups, std::not_equal_to()) != groups.end(),
-                   "groups of different sizes");
-}
-
-std::map<std::string, int> usual_demands() {
-    return {{"several ranks", 60},
-            {"no power of two", 20},
-            {"density below 1", 50},
-            {"something off the mask", 40},
-            {"several steps", 50}};
+Demands usual_demands(const Demands& more) {
+    Demands all{"several ranks", "no power of two", "density below 1", "something off the mask",
+                "several steps"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
 }
 
 float unacceptable(std::uint8_t what) {

@@ -47,21 +47,8 @@ constexpr int no_exponent = -127;
 
 [[nodiscard]] std::uint32_t bits_of(float value);
 
-/// Classifies a case by how its gradients come.
-void classify_parts(Trial& trial);
-
-/// Classifies a case by what makes it trivial or not.
-void classify(Trial& trial);
-
-/// Classifies a case by the rarer kinds that users meet, and by its script.
-void classify_world(Trial& trial);
-void classify_script(Trial& trial);
-/// The demands for these kinds.
-void demand_world(std::map<std::string, int>& demands);
-void demand_script(std::map<std::string, int>& demands);
-
-/// The demands for the kinds of classify().
-[[nodiscard]] std::map<std::string, int> usual_demands();
+/// The demands of nearly all properties, and more.
+[[nodiscard]] Demands usual_demands(const Demands& more = {});
 
 /// A restart with so many ranks, from a checkpoint.
 [[nodiscard]] Action restart_with(const Case& run, int workers, bool other_partition);

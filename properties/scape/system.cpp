@@ -103,7 +103,7 @@ gate::Property in_the_gates_terms(const Property& property) {
             [&property](const gate::Implementation& implementation, const Line& line) {
                 return judged(ours(implementation), property, parse_case(line));
             },
-            property.at_least,
+            gate::by_name(property.at_least),
             [&property](const gate::Implementation& implementation) {
                 return property.skipped(ours(implementation));
             },

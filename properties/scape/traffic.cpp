@@ -80,8 +80,6 @@ std::vector<std::uint64_t> selected_of_owners(const Scenario& scenario, const Ob
 }
 
 void bytes_are_as_the_formula_says(Trial& trial) {
-    classify(trial);
-    classify_parts(trial);
     const Case& run = trial.run();
     const RunRecording& history = trial(trial.steps());
     const Scenario& scenario = trial.runs().back().scenario;
@@ -163,11 +161,8 @@ Case buckets_with_gaps() {
 } // namespace
 
 std::vector<Property> traffic_properties() {
-    auto with_rounded = usual_demands();
-    with_rounded["a payload of bf16"] = 8;
-    with_rounded["a payload of e5m2"] = 8;
-    with_rounded["a mean that is rounded"] = 8;
-    with_rounded["several groups"] = 15;
+    const Demands with_rounded = usual_demands(
+        {"a payload of bf16", "a payload of e5m2", "a mean that is rounded", "several groups"});
     return {{9,
              "traffic",
              "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of "

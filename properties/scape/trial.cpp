@@ -114,9 +114,9 @@ void Trial::expect_at(bool holds, Index step, Index coordinate, const std::strin
 
 void Trial::compared(const Comparison& comparison, Phase phase, const std::string& result, Index step,
                      int rank) {
-    counts_.compared += comparison.compared;
-    counts_.wrong += comparison.mismatched;
-    counts_.greatest_ulps = std::max(counts_.greatest_ulps, comparison.greatest_ulps);
+    judged_.counts.compared += comparison.compared;
+    judged_.counts.wrong += comparison.mismatched;
+    judged_.counts.greatest_ulps = std::max(judged_.counts.greatest_ulps, comparison.greatest_ulps);
     if (comparison.ok())
         return;
     Divergence divergence{step, std::string(name(phase)), result, rank, std::nullopt, comparison, {}};

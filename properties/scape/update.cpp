@@ -12,7 +12,6 @@ namespace truestep::properties::scape {
 namespace {
 
 void a_late_coordinate_moves_by_one_factor(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const auto factor = static_cast<float>((1.0 - run.beta1) / std::sqrt(1.0 - run.beta2));
     // From zero, and with a power of two for lr, w shows u in every bit.
@@ -62,7 +61,6 @@ void needs_one_factor(Case& run) {
 }
 
 void without_gradients_only_decay(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     Scenario scenario = trial.steps();
     for (Action& action : scenario.actions)
@@ -84,7 +82,6 @@ void without_gradients_only_decay(Trial& trial) {
 
 /// Section 4.7, in double: M = b1*m + a1*s*ghat with s from the norm of all ranks' parts together.
 void clipping_scales_the_whole(Trial& trial) {
-    classify(trial);
     const Case& run = trial.run();
     const RunRecording& history = trial(trial.steps());
     const RecordedRun& ran = trial.runs().back();
@@ -138,10 +135,8 @@ void needs_clipping(Case& run) {
 } // namespace
 
 std::vector<Property> update_properties() {
-    auto with_late = usual_demands();
-    with_late["late coordinates"] = 20;
-    auto with_clipping = usual_demands();
-    with_clipping["clipped"] = 30;
+    const Demands with_late = usual_demands({"late coordinates"});
+    const Demands with_clipping = usual_demands({"clipped"});
     return {
         {10, "update.factor",
          "A coordinate selected for the first time moves by (1-b1)/sqrt(1-b2)*lr, whatever its residual.",

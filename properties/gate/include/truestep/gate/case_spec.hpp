@@ -33,7 +33,7 @@ template <class Case>
 struct Feature {
     std::string name;
     std::function<void(Case&)> without; ///< changes a case to the nearest one that does not need it
-    std::vector<std::string> kinds{};   ///< kinds of cases that do not exist without it
+    std::vector<Kind<Case>> kinds{};    ///< kinds of cases that do not exist without it
 };
 
 template <class Case>
@@ -158,8 +158,8 @@ struct CaseSpec {
 
     [[nodiscard]] bool decided(const std::string& kind, const Overrides& overrides,
                                const Unsupported& unsupported) const {
-        const auto has = [&kind](const std::vector<std::string>& kinds) {
-            return std::ranges::find(kinds, kind) != kinds.end();
+        const auto has = [&kind](const std::vector<Kind<Case>>& kinds) {
+            return std::ranges::find(kinds, kind, &Kind<Case>::name) != kinds.end();
         };
         return std::ranges::any_of(settings,
                                    [&](const Setting<Case>& one) {
@@ -204,7 +204,7 @@ struct CaseSpec {
     [[nodiscard]] Property property(
         int number, const std::string& name, const std::string& says,
         const std::function<CaseJudgement(const Implementation&, const Case&)>& judge,
-        const std::map<std::string, int>& at_least,
+        const Demands<Case>& at_least,
         const std::function<Case(Case)>& change = [](Case run) { return run; }) const {
         return {number,
                 name,
@@ -215,7 +215,7 @@ struct CaseSpec {
                 [this, change, judge](const Implementation& implementation, const Line& line) {
                     return judge(implementation, change(parse(line)));
                 },
-                at_least,
+                by_name(at_least),
                 [](const Implementation&) { return std::string(); },
                 [this, change](const Line& line, const Unsupported& unsupported) {
                     return text(change(without(parse(line), unsupported)));

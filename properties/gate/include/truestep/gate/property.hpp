@@ -17,6 +17,7 @@
 
 #include <truestep/gate/drawing.hpp>
 #include <truestep/gate/implementation.hpp>
+#include <truestep/gate/kind.hpp>
 
 namespace truestep::gate {
 
@@ -85,6 +86,22 @@ struct CaseJudgement {
     std::shared_ptr<const Finding> finding; ///< none: the property holds
     std::set<std::string> kinds;            ///< the case's kinds
     Counts counts;
+};
+
+/// A judgement of a case of one system, with kinds of its list.
+template <class Case>
+struct JudgementOf : CaseJudgement {
+    JudgementOf() = default;
+    /// With all kinds that need no run.
+    explicit JudgementOf(const Case& run) {
+        for (const ListedKind<Case>& one : Case::kinds)
+            if (one.is != nullptr && one.is(run))
+                kinds.insert(std::string(one.name));
+    }
+    void kind(bool is, Kind<Case> one) {
+        if (is)
+            kinds.insert(one.name());
+    }
 };
 
 /// Values to which cases are pinned, by the name of their option: {"workers", {"2", "3"}}.

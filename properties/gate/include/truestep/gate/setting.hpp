@@ -13,6 +13,7 @@
 
 #include <rapidcheck.h>
 
+#include <truestep/gate/kind.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
@@ -51,10 +52,10 @@ struct Setting {
     std::optional<rc::Gen<Change>> drawn{};
     std::string option{}; ///< the option that pins cases to its values; "": there is none
     std::string help{};
-    bool list = true;                   ///< the option takes several values
-    std::string only_drawn{};           ///< a value that users may not give
-    std::vector<std::string> usual{};   ///< its values in the matrix, if the user gives none
-    std::vector<std::string> decides{}; ///< kinds of cases that its option can make rare
+    bool list = true;                  ///< the option takes several values
+    std::string only_drawn{};          ///< a value that users may not give
+    std::vector<std::string> usual{};  ///< its values in the matrix, if the user gives none
+    std::vector<Kind<Case>> decides{}; ///< kinds of cases that its option can make rare
 
     Setting always() && {
         always_written = true;
@@ -72,7 +73,7 @@ struct Setting {
         return std::move(*this).draws(std::move(values),
                                       [member](Case& run, const Value& value) { run.*member = value; });
     }
-    Setting asked(const std::string& told, std::vector<std::string> kinds = {}) && {
+    Setting asked(const std::string& told, std::vector<Kind<Case>> kinds = {}) && {
         option = key;
         std::ranges::replace(option, '_', '-');
         help = told;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <truestep/gate/kind.hpp>
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/problem.hpp>
@@ -66,6 +67,8 @@ using Cut = std::vector<std::vector<std::size_t>>;
 
 /// A problem and its run.
 struct Case {
+    static const gate::ListedKind<Case> kinds[];
+
     std::vector<problem::Tensor> tensors{{"a", 1, false}};
     int workers = 1;
     /// The sizes of the groups of ranks (section 32), from the first rank on, repeated as long as there are

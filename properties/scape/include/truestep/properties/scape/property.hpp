@@ -3,10 +3,8 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,8 +13,8 @@
 #include <rapidcheck.h>
 
 #include <truestep/gate/property.hpp>
-#include <truestep/properties/scape/case.hpp>
 #include <truestep/properties/scape/implementation.hpp>
+#include <truestep/properties/scape/kinds.hpp>
 #include <truestep/verify/scape/verify_trace.hpp>
 
 namespace truestep::properties::scape {
@@ -41,6 +39,7 @@ class Violation : public std::runtime_error {
 };
 
 using gate::Counts;
+using Demands = gate::Demands<Case>;
 
 /// One case put to one implementation: runs it, compares, and records the kinds of the case.
 class Trial {
@@ -62,13 +61,12 @@ class Trial {
     /// The same, and the run need not complete.
     const RunRecording& failing(Scenario scenario);
 
-    void classify(bool is, const std::string& kind) {
-        if (is)
-            kinds_.insert(kind);
-    }
+    void classify(bool is, gate::Kind<Case> kind) { judged_.kind(is, kind); }
 
     /// For reasons that show only in the run: the property says nothing about this implementation.
-    void says_nothing(const std::string& why) { classify(true, std::string(gate::nothing_said) + why); }
+    void says_nothing(const std::string& why) {
+        judged_.kinds.insert(std::string(gate::nothing_said) + why);
+    }
 
     /// From here on the comparisons are about the last run after this action.
     void looks_at(std::size_t action) { action_ = action; }
@@ -83,10 +81,9 @@ class Trial {
                    const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& actual);
     void same_view(Index step, int rank, const ObservedState& expected, const ObservedState& actual,
                    bool with_mask = true);
-    void count(const Counts& counts) { counts_.add(counts); }
+    void count(const Counts& counts) { judged_.counts.add(counts); }
 
-    [[nodiscard]] const std::set<std::string>& kinds() const { return kinds_; }
-    [[nodiscard]] const Counts& counts() const { return counts_; }
+    [[nodiscard]] const gate::CaseJudgement& judged() const { return judged_; }
     [[nodiscard]] const std::deque<RecordedRun>& runs() const { return runs_; }
 
   private:
@@ -97,8 +94,7 @@ class Trial {
     Case run_;
     const Implementation& implementation_;
     std::deque<RecordedRun> runs_; ///< a deque, since references to its elements are kept
-    std::set<std::string> kinds_;
-    Counts counts_;
+    gate::JudgementOf<Case> judged_;
     std::optional<std::size_t> action_;
 };
 
@@ -109,8 +105,7 @@ struct Property {
     std::string says; ///< one sentence
     std::function<rc::Gen<Case>()> cases;
     std::function<void(Trial&)> holds; ///< throws Violation
-    /// The least percentage of cases of a kind; below it the property has been tried too little.
-    std::map<std::string, int> at_least;
+    Demands at_least;
     /// Why it does not apply to an implementation; empty if it does.
     std::function<std::string(const Implementation&)> skipped = [](const Implementation&) {
         return std::string();
