@@ -76,7 +76,7 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path, std::unique_ptr<con
     if (length > header_limit) {
         fail(path_, 0, "the header's length is " + bytes_text(length),
              "expected at most " + bytes_text(header_limit) +
-                 "; the file is damaged or not a safetensors file");
+                 "; the file is damaged or not a safetensors file, as traces and checkpoints are");
     }
     if (length > file_size - length_size) {
         fail(path_, file_size, "the file ends inside its header of " + bytes_text(length),

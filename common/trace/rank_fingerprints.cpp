@@ -121,7 +121,7 @@ RankFingerprints::Step step_in(const RankFingerprints& prints, const std::string
 bool holds_prints(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     // A safetensors file begins with the eight bytes of a length, whose last bytes are zero.
-    const std::string begin = "{\"format\":";
+    const std::string begin = std::string("{\"format\":\"") + format_of_prints;
     std::string found(begin.size(), '\0');
     file.read(found.data(), static_cast<std::streamsize>(found.size()));
     return file && found == begin;
