@@ -9,23 +9,17 @@ namespace truestep::properties::averaging {
 
 namespace {
 
-class Difference final : public gate::Finding {
+class Difference final : public gate::PhrasedFinding {
   public:
     Difference(std::string message, std::string details, const Case& run, std::vector<RankRecording> seen,
                Index round)
-        : message_(std::move(message)), details_(std::move(details)), run_(run), seen_(std::move(seen)),
-          round_(round) {}
+        : PhrasedFinding(std::move(message), std::move(details),
+                         {run.size, static_cast<int>(run.workers), run.rounds * run.local_steps}),
+          run_(run), seen_(std::move(seen)), round_(round) {}
 
-    std::string message() const override { return message_; }
-    std::string details() const override { return details_; }
     std::optional<gate::Drawing> drawing() const override;
-    Size size() const override {
-        return {run_.size, static_cast<int>(run_.workers), run_.rounds * run_.local_steps};
-    }
 
   private:
-    std::string message_;
-    std::string details_;
     Case run_;
     std::vector<RankRecording> seen_;
     Index round_;

@@ -9,26 +9,6 @@ namespace truestep::properties::dense {
 
 namespace {
 
-class Difference final : public gate::Finding {
-  public:
-    Difference(std::string message, std::string details, const Trial& trial, Index step)
-        : message_(std::move(message)), details_(std::move(details)), run_(trial.run_case), step_(step),
-          elements_(trial.layout().size()) {}
-
-    std::string message() const override { return message_; }
-    std::string details() const override { return details_; }
-    Size size() const override {
-        return {elements_, static_cast<int>(run_.workers), std::max(step_, run_.steps)};
-    }
-
-  private:
-    std::string message_;
-    std::string details_;
-    Case run_;
-    Index step_;
-    Index elements_;
-};
-
 /// A run has ended before its last step, so there is nothing more to judge.
 struct Ended : std::exception {};
 
@@ -58,7 +38,11 @@ void classify(Trial& trial) {
 
 std::shared_ptr<const gate::Finding> difference(const std::string& message, const std::string& details,
                                                 const Trial& trial, Index step) {
-    return std::make_shared<Difference>(message, details, trial, step);
+    const Case& run = trial.run_case;
+    return std::make_shared<gate::PhrasedFinding>(message, details,
+                                                  gate::Finding::Size{trial.layout().size(),
+                                                                      static_cast<int>(run.workers),
+                                                                      std::max(step, run.steps)});
 }
 
 bool is_muon(const Problem& problem, std::size_t tensor) {

@@ -10,21 +10,19 @@ namespace truestep::properties::gasloc {
 
 namespace {
 
-class Difference final : public gate::Finding {
+class Difference final : public gate::PhrasedFinding {
   public:
     Difference(std::string message, std::string details, const Case& run, Scenario scenario,
                std::vector<RankRecording> lives, Index round)
-        : message_(std::move(message)), details_(std::move(details)), run_(run),
+        : PhrasedFinding(std::move(message), std::move(details),
+                         {run.size, spec().most_workers(run), run.rounds}),
           scenario_(std::move(scenario)), lives_(std::move(lives)), round_(round) {}
 
-    std::string message() const override { return message_; }
-    std::string details() const override { return details_; }
     std::int64_t parted_at() const override { return round_; }
     std::optional<gate::Drawing> drawing() const override;
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         return record_lives(path, source, scenario_, lives_);
     }
-    Size size() const override { return {run_.size, spec().most_workers(run_), run_.rounds}; }
 
   private:
     /// One part of every worker's state after a round; blank where a worker has none.
@@ -48,9 +46,6 @@ class Difference final : public gate::Finding {
         return lane;
     }
 
-    std::string message_;
-    std::string details_;
-    Case run_;
     Scenario scenario_;
     std::vector<RankRecording> lives_;
     Index round_;

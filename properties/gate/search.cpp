@@ -31,16 +31,6 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
     return value;
 }
 
-/// A failure before a property could be judged.
-class Unjudged final : public Finding {
-  public:
-    explicit Unjudged(std::string message) : message_(std::move(message)) {}
-    std::string message() const override { return message_; }
-
-  private:
-    std::string message_;
-};
-
 /// A case in whose middle a program was ended is not counted as failed.
 void forget_what_was_ended(SearchResult& result) {
     if (!result.counterexample || !patience_is_over())
@@ -124,7 +114,7 @@ std::vector<Line> smaller_lines(const System& system, const Line& line) {
 } // namespace
 
 std::shared_ptr<const Finding> unjudged(const std::string& message) {
-    return std::make_shared<Unjudged>(message);
+    return std::make_shared<PhrasedFinding>(message, "", Finding::Size{});
 }
 
 CaseJudgement judged(const Implementation& implementation, const Property& property, const Line& line) {

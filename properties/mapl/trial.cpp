@@ -15,16 +15,13 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-class MaplDifference final : public gate::Finding {
+class MaplDifference final : public gate::PhrasedFinding {
   public:
     MaplDifference(std::string message, Scenario scenario, std::vector<RankRecording> seen, Index step)
-        : message_(std::move(message)), scenario_(std::move(scenario)), seen_(std::move(seen)),
-          step_(step) {}
-    std::string message() const override { return message_; }
-    Size size() const override {
-        const Case& run = scenario_.run;
-        return {run.width * run.rank, run.ranks(), step_ + 1}; // those of A
-    }
+        : PhrasedFinding(
+              std::move(message), "",
+              {scenario.run.width * scenario.run.rank, scenario.run.ranks(), step + 1}), // elements of A
+          scenario_(std::move(scenario)), seen_(std::move(seen)), step_(step) {}
     std::int64_t parted_at() const override { return step_ + 1; }
     /// Only for one boundary that was recorded completely; traces hold neither means over replicas nor
     /// micro-batches of unequal size.
@@ -41,7 +38,6 @@ class MaplDifference final : public gate::Finding {
     }
 
   private:
-    std::string message_;
     Scenario scenario_;
     std::vector<RankRecording> seen_;
     Index step_;

@@ -118,15 +118,15 @@ void needs_a_silent_rank(Case& run) {
 } // namespace
 
 std::vector<Property> conservation_properties() {
-    const Demands with_rounded =
-        usual_demands({"a payload of bf16", "a payload of e5m2", "a mean that is rounded"});
     return {
         {1, "conservation.exact",
          "On dyadic data the sum over ranks of M + e after a step is that of b1*m + (1-b1)*g + e before "
          "it.",
          exact_case, holds_exactly, usual_demands(), only_scape, needs_exactness},
         {1, "conservation.rounding", "On any data it is so within the roundings of the sums.",
-         unclipped_case, holds_within_its_roundings, with_rounded, only_scape, needs_no_clipping},
+         unclipped_case, holds_within_its_roundings,
+         usual_demands({"a payload of bf16", "a payload of e5m2", "a mean that is rounded"}), only_scape,
+         needs_no_clipping},
         {7, "conservation.every_rank",
          "Another gradient of any one rank on a selected coordinate changes M there, by its share, and "
          "nothing else.",

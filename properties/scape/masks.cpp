@@ -137,8 +137,6 @@ void order_is_right(Trial& trial) {
 } // namespace
 
 std::vector<Property> mask_properties() {
-    const Demands with_ties = usual_demands({"equal scores"});
-    const Demands with_dense = usual_demands({"an always-dense tensor"});
     return {
         {2, "mask.off", "Off the mask M is +0 and w only decays.", any_case, off_the_mask, usual_demands(),
          only_scape},
@@ -149,12 +147,12 @@ std::vector<Property> mask_properties() {
          usual_demands()},
         {4, "mask.count",
          "Every segment has exactly k bits, an always-dense one all, and there is none beyond d.", any_case,
-         count_is_right, with_dense, only_scape},
+         count_is_right, usual_demands({"an always-dense tensor"}), only_scape},
         {4, "mask.order",
          "The selected are the first of their segment by |c| of its owner, one step earlier, and by index "
          "where "
          "equal.",
-         any_case, order_is_right, with_ties, only_scape},
+         any_case, order_is_right, usual_demands({"equal scores"}), only_scape},
     };
 }
 

@@ -94,13 +94,13 @@ std::string claims_no_bits(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> overflow_properties() {
-    const Demands demands =
-        usual_demands({"nearly too large a payload", "too large a payload", "too large in a later step",
-                       "too large, and a gradient that is refused"});
     return {{11, "payload.overflow",
              "What would overflow in bf16 is refused on all ranks, after any gradient that is; what is "
              "nearly as large travels.",
-             unclipped_case, overflow_is_refused, demands, claims_no_bits, needs_overflow}};
+             unclipped_case, overflow_is_refused,
+             usual_demands({"nearly too large a payload", "too large a payload",
+                            "too large in a later step", "too large, and a gradient that is refused"}),
+             claims_no_bits, needs_overflow}};
 }
 
 } // namespace truestep::properties::scape

@@ -236,32 +236,33 @@ std::string exact_alone(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> parts_properties() {
-    const Demands any_parts = usual_demands({{"several parts", 40},
-                                             "the order of the parts shows",
-                                             "several buckets",
-                                             "buckets change",
-                                             {"residuals that are not zero", 30}});
     const Demands every_part = usual_demands({"not the last part"});
-    const Demands refusals =
-        usual_demands({"the sum is too large, and no part", "several buckets", "not in the first step"});
-    const Demands of_buckets =
-        usual_demands({"buckets that are none", "a rank gives other buckets", "not in the first step"});
     return {
         {13, "parts.same_bits",
          "A gradient in parts and buckets, whatever their number, cut and order, gives the bits of its sum "
          "at once.",
-         any_case, same_bits_as_at_once, any_parts, exact_alone, needs_parts},
+         any_case, same_bits_as_at_once,
+         usual_demands({{"several parts", 40},
+                        "the order of the parts shows",
+                        "several buckets",
+                        "buckets change",
+                        {"residuals that are not zero", 30}}),
+         exact_alone, needs_parts},
         {7, "parts.every_part",
          "Another value in any one part of any one rank changes M on a selected coordinate by its share.",
          exact_case, every_part_counts, every_part, not_the_reference, needs_exact_parts},
         {11, "parts.refusal",
          "A part that is no number, and a sum that is too large, are refused on all ranks, and forgotten.",
-         any_case, refused_with_its_parts, refusals, not_the_reference, needs_several_parts},
+         any_case, refused_with_its_parts,
+         usual_demands({"the sum is too large, and no part", "several buckets", "not in the first step"}),
+         not_the_reference, needs_several_parts},
         {11, "parts.buckets",
          "Buckets that differ between ranks, miss a tensor or have one twice end the step on all ranks, "
          "and "
          "change nothing.",
-         any_case, wrong_buckets_end_the_step, of_buckets, takes_buckets, needs_buckets},
+         any_case, wrong_buckets_end_the_step,
+         usual_demands({"buckets that are none", "a rank gives other buckets", "not in the first step"}),
+         takes_buckets, needs_buckets},
     };
 }
 

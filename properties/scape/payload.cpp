@@ -165,20 +165,19 @@ void needs_steps_of_zeros(Case& run) {
 } // namespace
 
 std::vector<Property> payload_properties() {
-    const Demands with_roundings = usual_demands({"a rounding"});
-    const Demands with_excess = usual_demands({"a rounding", "more than E5M2 holds"});
-    const Demands with_means = usual_demands({"a rounding", "a mean that rounding changes"});
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
-             unclipped_case, rounding_waits, with_roundings, only_scape, needs_bf16},
+             unclipped_case, rounding_waits, usual_demands({"a rounding"}), only_scape, needs_bf16},
             {1, "payload.scale",
              "So in e5m2, whose scale is made from the greatest exponent that the ranks had in the step "
              "before.",
-             unclipped_case, rounding_waits, with_excess, only_scape, needs_e5m2},
+             unclipped_case, rounding_waits, usual_demands({"a rounding", "more than E5M2 holds"}),
+             only_scape, needs_e5m2},
             {1, "payload.both",
              "Where owners round the mean, too, M is that, and P times what it takes is in the owner's "
              "residual.",
-             unclipped_case, rounding_waits, with_means, only_scape, needs_both},
+             unclipped_case, rounding_waits, usual_demands({"a rounding", "a mean that rounding changes"}),
+             only_scape, needs_both},
             {1,
              "payload.zeros",
              "After a step that sends nothing of 2^-126 or more the scale of e5m2 is what it was; if one "

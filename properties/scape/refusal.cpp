@@ -77,12 +77,11 @@ void refused_on_all_ranks(Trial& trial) {
 } // namespace
 
 std::vector<Property> refusal_properties() {
-    const Demands demands = usual_demands({"not in the first step"});
     return {{11, "refusal",
              "A gradient that is no number or too large is refused on all ranks, by name; no bit changes, "
              "and the next "
              "good step works.",
-             any_case, refused_on_all_ranks, demands}};
+             any_case, refused_on_all_ranks, usual_demands({"not in the first step"})}};
 }
 
 } // namespace truestep::properties::scape

@@ -190,20 +190,19 @@ Case more_norm_blocks_than_threads() {
 } // namespace
 
 std::vector<Property> restart_properties() {
-    const Demands with_residuals = usual_demands({"residuals that are not zero", "fewer", "more"});
-    const Demands all_kernels = usual_demands({"all kernels of the machine"});
     return {
         {13, "restart.same", "A checkpoint and a restart with as many ranks equal never having stopped.",
          any_case, as_many_workers, usual_demands(), only_scape},
         {13, "restart.other",
          "With another number of ranks each starts with the mean residual; w, m and the coming mask go on.",
-         any_case, other_workers, with_residuals, only_scape},
+         any_case, other_workers, usual_demands({"residuals that are not zero", "fewer", "more"}),
+         only_scape},
         {13,
          "rerun",
          "The same run again, and with other threads, kernels and buffers, gives the same bits.",
          any_case,
          split_otherwise,
-         all_kernels,
+         usual_demands({"all kernels of the machine"}),
          [](const Implementation&) { return std::string(); },
          [](Case&) {},
          {more_than_a_chunk(), more_norm_blocks_than_threads()}},

@@ -129,8 +129,6 @@ Case large(const std::string& damage) {
 } // namespace
 
 std::vector<Property> damage_properties() {
-    const Demands demands = usual_demands({"a file's first byte", "a file's last byte",
-                                           "a byte within a file", "a byte is gone or too many"});
     // Our first file has the names, the second the values.
     return {
         {13,
@@ -139,7 +137,8 @@ std::vector<Property> damage_properties() {
          "to what it was.",
          damaged_case,
          refused_or_harmless,
-         demands,
+         usual_demands({"a file's first byte", "a file's last byte", "a byte within a file",
+                        "a byte is gone or too many"}),
          keeps_files,
          needs_damage,
          {large("bit:1:-1:0"), large("bit:1:1100000:3")}}};

@@ -227,15 +227,16 @@ std::string cannot_differ(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> start_properties() {
-    const Demands demands = usual_demands(
-        {"settings that differ", "parameters that differ in a bit", "parameters that are not finite"});
-    const Demands of_states = usual_demands({"states that differ", "a rank without the state"});
     return {{14, "starts",
              "Ranks that were given different settings or parameters, or such as are not finite, do not "
              "begin, and each says so.",
-             any_case, none_begins, demands, cannot_differ},
+             any_case, none_begins,
+             usual_demands({"settings that differ", "parameters that differ in a bit",
+                            "parameters that are not finite"}),
+             cannot_differ},
             {14, "starts.states", "Ranks that go on from different states take no step, and each says so.",
-             any_case, none_goes_on, of_states, cannot_differ, [](Case& run) {
+             any_case, none_goes_on, usual_demands({"states that differ", "a rank without the state"}),
+             cannot_differ, [](Case& run) {
                  run.workers = std::max(run.workers, 2);
                  run.payload = problem::Payload::fp32;
              }}};

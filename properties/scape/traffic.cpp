@@ -161,15 +161,14 @@ Case buckets_with_gaps() {
 } // namespace
 
 std::vector<Property> traffic_properties() {
-    const Demands with_rounded = usual_demands(
-        {"a payload of bf16", "a payload of e5m2", "a mean that is rounded", "several groups"});
     return {{9,
              "traffic",
              "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of "
              "sections 4 and 32.",
              any_case,
              bytes_are_as_the_formula_says,
-             with_rounded,
+             usual_demands(
+                 {"a payload of bf16", "a payload of e5m2", "a mean that is rounded", "several groups"}),
              [](const Implementation& implementation) {
                  return implementation.communicates() ? only_scape(implementation)
                                                       : std::string("it sends no messages");

@@ -135,16 +135,15 @@ void needs_clipping(Case& run) {
 } // namespace
 
 std::vector<Property> update_properties() {
-    const Demands with_late = usual_demands({"late coordinates"});
-    const Demands with_clipping = usual_demands({"clipped"});
     return {
         {10, "update.factor",
          "A coordinate selected for the first time moves by (1-b1)/sqrt(1-b2)*lr, whatever its residual.",
-         unclipped_case, a_late_coordinate_moves_by_one_factor, with_late, only_scape, needs_one_factor},
+         unclipped_case, a_late_coordinate_moves_by_one_factor, usual_demands({"late coordinates"}),
+         only_scape, needs_one_factor},
         {12, "update.zero_gradients", "Without gradients from the start, parameters only decay.", any_case,
          without_gradients_only_decay, usual_demands()},
         {4, "update.clip", "Clipping scales ghat by the norm over all ranks, and M follows it.", any_case,
-         clipping_scales_the_whole, with_clipping, only_scape, needs_clipping},
+         clipping_scales_the_whole, usual_demands({"clipped"}), only_scape, needs_clipping},
     };
 }
 

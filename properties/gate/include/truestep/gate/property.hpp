@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -72,6 +73,22 @@ class Finding {
     }
     /// The parts of the failure that the trace does not show, " (...)", or "".
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
+};
+
+/// A finding whose texts are made with it.
+class PhrasedFinding : public Finding {
+  public:
+    PhrasedFinding(std::string message, std::string details, Size size)
+        : message_(std::move(message)), details_(std::move(details)), size_(size) {}
+
+    std::string message() const override { return message_; }
+    std::string details() const override { return details_; }
+    Size size() const override { return size_; }
+
+  private:
+    std::string message_;
+    std::string details_;
+    Size size_;
 };
 
 /// The beginning of a finding's message if something failed before the property could be judged.
