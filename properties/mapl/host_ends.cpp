@@ -34,13 +34,25 @@ class Wrapped : public Any {
     Made made_;
 };
 
+/// Every second micro-batch goes the other way that there is: given away, and expected first.
+bool is_other(Index micro) {
+    return micro % 2 == 1;
+}
+
 class OurSender final : public Wrapped<AnySender, Sender> {
   public:
     using Wrapped::Wrapped;
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
-        made_.forward(micro, activations, ids);
+        if (is_other(micro))
+            made_.forward(micro, Floats(activations.begin(), activations.end()), ids);
+        else
+            made_.forward(micro, activations, ids);
     }
-    Floats backward(Index micro) override { return made_.backward(micro); }
+    Floats backward(Index micro) override {
+        if (is_other(micro))
+            made_.expect(micro);
+        return made_.backward(micro);
+    }
     bool end_step(double rate) override { return made_.end_step(rate); }
     Floats subspace_gradient() override { return made_.subspace_gradient(); }
     Floats own_subspace_gradient() override { return made_.own_subspace_gradient(); }
@@ -50,6 +62,8 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
   public:
     using Wrapped::Wrapped;
     Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
+        if (is_other(micro))
+            made_.expect(micro, tokens);
         return made_.forward(micro, tokens);
     }
     void backward(Index micro, std::span<const float> gradient) override {
