@@ -42,7 +42,8 @@ endif()
 # who changes one file again and again configures with -DTRUESTEP_PRECOMPILE=OFF. GCC then takes a second gigabyte rather than an eighth of the time to collect its garbage
 # (docs/decisions/build-and-ci.md).
 function(truestep_larger_pieces target)
-  if(TRUESTEP_PRECOMPILE OR TRUESTEP_LIBRARY_ONLY) # pip builds from nothing, without the headers of tests
+  # pip builds from nothing, without the headers of tests.
+  if(TRUESTEP_PRECOMPILE OR (TRUESTEP_LIBRARY_ONLY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>)
   endif()

@@ -133,11 +133,12 @@ class Checker {
             }
             ++verdict_.steps;
             for (const auto& [key, copies] : held) {
-                const auto alike = [&](std::string Step::Parameter::*text) {
-                    return std::ranges::all_of(copies, [&](const auto& copy) {
-                        return copy.second->*text == copies[0].second->*text;
-                    });
-                };
+                const auto alike =
+                    [&copies = copies](std::string Step::Parameter::*text) { // clang 14 captures no binding
+                        return std::ranges::all_of(copies, [&](const auto& copy) {
+                            return copy.second->*text == copies[0].second->*text;
+                        });
+                    };
                 bool& same = copied.try_emplace(key, alike(&Step::Parameter::value)).first->second;
                 if (!same || alike(&Step::Parameter::gradient))
                     continue;
