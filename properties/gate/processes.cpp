@@ -28,7 +28,7 @@
 #include "running_case.hpp"
 #include "scratch.hpp"
 
-// Of GCC's run time, where the build counts what is reached (ci/reached).
+// GCC's run time has it where the build counts what is reached (ci/reached).
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): GCC's name
 extern "C" __attribute__((weak)) void __gcov_dump();
 

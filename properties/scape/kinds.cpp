@@ -1,4 +1,4 @@
-// What makes a case of SCAPE one of a kind.
+// Says which kinds a case of SCAPE belongs to.
 #include <truestep/properties/scape/kinds.hpp>
 
 #include <functional>

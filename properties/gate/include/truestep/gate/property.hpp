@@ -109,7 +109,7 @@ struct CaseJudgement {
 template <class Case>
 struct JudgementOf : CaseJudgement {
     JudgementOf() = default;
-    /// With all kinds that need no run.
+    /// Begins with all kinds of the case that show without a run.
     explicit JudgementOf(const Case& run) {
         for (const ListedKind<Case>& one : Case::kinds)
             if (one.is != nullptr && one.is(run))

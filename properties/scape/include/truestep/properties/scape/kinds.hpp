@@ -92,7 +92,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"gradients at the limit of 2^56", 5,
      [](const Case& run) { return run.data == problem::DataClass::limit; }},
     {"a tensor larger than a bucket", 15, has_a_tensor_larger_than_a_bucket},
-    // Of scripts; `reference` demands all above.
+    // `reference` demands all kinds above; those below show in scripts alone.
     {"several restarts", 20, [](const Case& run) { return restarts(run) > 1; }},
     {"a restart while the density changes", 15,
      [](const Case& run) {
