@@ -15,6 +15,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 # target has the instruction.) Nothing that is compared is ever compiled with -ffast-math.
 target_compile_options(truestep_options INTERFACE -ffp-contract=off)
 
+# What a shared library is made of stands at any address, and headers are precompiled once for all. Nobody replaces our functions by
+# their own, so they may be inlined as ever.
+target_compile_options(truestep_options INTERFACE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+
 # Instrumentation confuses the compilers' flow analysis; what is instrumented has been read by the plain builds.
 if(NOT TRUESTEP_SANITIZE AND NOT TRUESTEP_COVERAGE)
   target_compile_options(truestep_options INTERFACE

@@ -52,9 +52,9 @@ endfunction()
 # truestep_cold(TARGET tests|tools): none of its files is on the way of a step.
 function(truestep_cold target kind)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:truestep_cold_options>)
+  truestep_larger_pieces(${target})
   if(TRUESTEP_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM truestep_precompiled_${kind})
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # for ccache
-    truestep_larger_pieces(${target})
   endif()
 endfunction()

@@ -61,11 +61,13 @@ std::vector<Tensor> parse_tensors(const std::string& name, const std::string& te
 
 /// Matrices, vectors, and embeddings, whose two extents make no matrix for Muon of them.
 rc::Gen<std::vector<Tensor>> tensors() {
-    const auto shapes = one_of<std::string>({"m1x1", "m2x3", "v1", "v5", "e2x3", "m3x2", "m1x4", "m4x4",
-                                             "v3", "m5x2", "e4x1", "m3x7", "v17", "v1x2x3"});
-    const auto texts = rc::gen::mapcat(one_of<std::size_t>({1, 2, 3, 4}), [shapes](std::size_t count) {
-        return rc::gen::container<std::vector<std::string>>(count, shapes);
-    });
+    const rc::Gen<std::string> shapes =
+        one_of<std::string>({"m1x1", "m2x3", "v1", "v5", "e2x3", "m3x2", "m1x4", "m4x4", "v3", "m5x2",
+                             "e4x1", "m3x7", "v17", "v1x2x3"});
+    const auto texts = rc::gen::mapcat(
+        rc::Gen<std::size_t>(one_of<std::size_t>({1, 2, 3, 4})), [shapes](std::size_t count) {
+            return rc::gen::container<std::vector<std::string>>(count, shapes);
+        });
     return rc::gen::map(texts, [](const std::vector<std::string>& all) {
         std::string text;
         for (const std::string& one : all)

@@ -1,10 +1,9 @@
 // Properties of Muon's update: what it makes of singular values, and that it turns with its matrix.
 #include <algorithm>
 
-#include <Eigen/SVD>
-
 #include <truestep/problem/text.hpp>
 #include <truestep/reference/dense/muon.hpp>
+#include <truestep/verify/decomposition.hpp>
 
 #include "trial.hpp"
 
@@ -38,15 +37,13 @@ void orthogonal(Trial& trial) {
             const Eigen::MatrixXd moved =
                 (matrix(before) * (1.0 - rate * group.weight_decay) - matrix(whole.w)) /
                 (rate * rate_factor(group.scale, shape[0], shape[1]));
-            const Eigen::JacobiSVD<Eigen::MatrixXd> parts(matrix(whole.m),
-                                                          Eigen::ComputeThinU | Eigen::ComputeThinV);
-            Eigen::VectorXd values = parts.singularValues() /
-                                     reference::dense::first_scale(group, parts.singularValues().norm());
+            const verify::SingularParts parts = verify::singular_parts(matrix(whole.m));
+            Eigen::VectorXd values =
+                parts.values / reference::dense::first_scale(group, parts.values.norm());
             for (int t = 0; t < group.iterations; ++t)
                 for (double& value : values)
                     value = reference::mapl::value(reference::dense::quintic(group, t), value);
-            const Eigen::MatrixXd expected =
-                parts.matrixU() * values.asDiagonal() * parts.matrixV().transpose();
+            const Eigen::MatrixXd expected = parts.u * values.asDiagonal() * parts.v.transpose();
             const double off = (moved - expected).norm();
             trial.expect(off <= 0.01 * (1.0 + expected.norm()), step,
                          "after step " + std::to_string(step) + " the matrix " +

@@ -8,6 +8,56 @@
 
 namespace truestep::gate {
 
+namespace {
+
+using Parts = std::vector<rc::Shrinkable<Change>>;
+
+/// Shrinks one setting after the other.
+rc::Shrinkable<Changes> shrinkable(Parts parts) {
+    return rc::shrinkable::lambda(
+        [parts] {
+            Changes all;
+            for (const rc::Shrinkable<Change>& part : parts)
+                all.push_back(part.value());
+            return all;
+        },
+        [parts] {
+            rc::Seq<rc::Shrinkable<Changes>> all;
+            for (std::size_t place = parts.size(); place > 0; --place)
+                all = rc::seq::concat(rc::seq::map(parts[place - 1].shrinks(),
+                                                   [parts, place](rc::Shrinkable<Change>&& smaller) {
+                                                       Parts changed = parts;
+                                                       changed[place - 1] = std::move(smaller);
+                                                       return shrinkable(std::move(changed));
+                                                   }),
+                                      std::move(all));
+            return all;
+        });
+}
+
+} // namespace
+
+rc::Gen<Change> changes_of_places(std::size_t count, std::function<void(void*, std::size_t)> set) {
+    return rc::gen::map(from_to<std::size_t>(0, count - 1), [set = std::move(set)](std::size_t place) {
+        return Change([=](void* run) { set(run, place); });
+    });
+}
+
+rc::Gen<Changes> all_changes(std::vector<std::vector<rc::Gen<Change>>> streams) {
+    return [streams = std::move(streams)](const rc::Random& random, int size) {
+        Parts parts;
+        rc::Random outer = random;
+        for (const std::vector<rc::Gen<Change>>& stream : streams) {
+            // A single stream begins behind the number that RapidCheck's build() takes for the case itself.
+            rc::Random inner = outer.split();
+            rc::Random& from = streams.size() == 1 ? outer : inner;
+            for (const rc::Gen<Change>& part : stream)
+                parts.push_back(part(from.split(), size));
+        }
+        return shrinkable(std::move(parts));
+    };
+}
+
 const std::string& given_value(const std::vector<std::string>& values, const std::string& drawn,
                                const std::string& usual, const std::string& seed) {
     std::uint64_t hash = 0;

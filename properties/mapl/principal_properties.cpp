@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include <Eigen/SVD>
+#include <truestep/verify/decomposition.hpp>
 
 #include "family.hpp"
 
@@ -83,8 +83,7 @@ void principal_subspace(Trial& trial) {
         closed_form(trial, boundary, squares);
         const Matrix<double> A =
             matrix_of(trial.seen[static_cast<std::size_t>(boundary)].at(key(run.steps, "s.A")), run.rank);
-        const Eigen::JacobiSVD<Eigen::MatrixXd> parts{Eigen::MatrixXd(squares)};
-        const double best = parts.singularValues().head(run.rank).sum();
+        const double best = verify::singular_parts(squares).values.head(run.rank).sum();
         const double caught = (A.transpose() * squares * A).trace();
         trial.near(Matrix<double>::Constant(1, 1, best), Matrix<double>::Constant(1, 1, caught),
                    1e-3 * best, run.steps,

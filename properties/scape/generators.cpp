@@ -25,17 +25,18 @@ void draw(gate::CaseSpec<Case>& cases, const std::string& key, Value Case::*memb
 
 /// The first byte, the last, or any.
 rc::Gen<std::int64_t> damaged_byte() {
-    return rc::gen::map(rc::gen::pair(one_of<int>({0, -1, 1}), from_to<std::int64_t>(0, 40'319)),
-                        [](std::pair<int, std::int64_t> drawn) {
-                            return drawn.first > 0 ? drawn.second + 1 : drawn.first;
-                        });
+    return rc::gen::map(
+        rc::gen::pair(rc::Gen<int>(one_of<int>({0, -1, 1})), from_to<std::int64_t>(0, 40'319)),
+        [](std::pair<int, std::int64_t> drawn) {
+            return drawn.first > 0 ? drawn.second + 1 : drawn.first;
+        });
 }
 
 rc::Gen<Damage> damage() {
     using Kind = Damage::Kind;
     const auto all = rc::gen::build<Damage>(
-        rc::gen::set(&Damage::kind, one_of<Kind>({Kind::bit, Kind::bit, Kind::bit, Kind::bit, Kind::shorter,
-                                                  Kind::longer})),
+        rc::gen::set(&Damage::kind, rc::Gen<Kind>(one_of<Kind>({Kind::bit, Kind::bit, Kind::bit, Kind::bit,
+                                                                Kind::shorter, Kind::longer}))),
         rc::gen::set(&Damage::file, from_to<int>(0, 33)), rc::gen::set(&Damage::byte, damaged_byte()),
         rc::gen::set(&Damage::bit, from_to<int>(0, 7)));
     return rc::gen::map(all, [](Damage drawn) {
@@ -46,11 +47,11 @@ rc::Gen<Damage> damage() {
 rc::Gen<Operation> operation() {
     const auto all = rc::gen::build<Operation>(
         rc::gen::set(&Operation::kind,
-                     one_of<Operation::Kind>({Operation::Kind::step, Operation::Kind::step,
-                                              Operation::Kind::step, Operation::Kind::inject,
-                                              Operation::Kind::restart, Operation::Kind::restart,
-                                              Operation::Kind::delay, Operation::Kind::undo})),
-        rc::gen::set(&Operation::workers, one_of(worker_counts)),
+                     rc::Gen<Operation::Kind>(one_of<Operation::Kind>(
+                         {Operation::Kind::step, Operation::Kind::step, Operation::Kind::step,
+                          Operation::Kind::inject, Operation::Kind::restart, Operation::Kind::restart,
+                          Operation::Kind::delay, Operation::Kind::undo}))),
+        rc::gen::set(&Operation::workers, rc::Gen<int>(one_of(worker_counts))),
         rc::gen::set(&Operation::rank, from_to<int>(0, 32)),
         rc::gen::set(&Operation::what, from_to<std::uint8_t>(0, 15)));
     // Leaves out values that this kind does not use.
@@ -106,10 +107,11 @@ void needs_exactness(Case& run) {
 }
 
 rc::Gen<Case> scripted_case() {
-    const auto script = rc::gen::mapcat(one_of<std::size_t>({6, 8, 10, 12}), [](std::size_t count) {
-        return rc::gen::resize(static_cast<int>(count),
-                               rc::gen::container<std::vector<Operation>>(operation()));
-    });
+    const auto script =
+        rc::gen::mapcat(rc::Gen<std::size_t>(one_of<std::size_t>({6, 8, 10, 12})), [](std::size_t count) {
+            return rc::gen::resize(static_cast<int>(count),
+                                   rc::gen::container<std::vector<Operation>>(operation()));
+        });
     return rc::gen::map(rc::gen::pair(any_case(), script),
                         [](std::pair<Case, std::vector<Operation>> drawn) {
                             drawn.first.steps = 1;

@@ -34,8 +34,8 @@ rc::Gen<Index> tensor_size() {
 rc::Gen<std::vector<Tensor>> tensors() {
     const auto tensor = rc::gen::build<Tensor>(
         rc::gen::set(&Tensor::size, tensor_size()),
-        rc::gen::set(&Tensor::always_dense, one_of<bool>({false, false, false, true})));
-    return rc::gen::map(rc::gen::mapcat(one_of<std::size_t>({1, 2, 3, 4, 1, 2, 3, 9}),
+        rc::gen::set(&Tensor::always_dense, rc::Gen<bool>(one_of<bool>({false, false, false, true}))));
+    return rc::gen::map(rc::gen::mapcat(rc::Gen<std::size_t>(one_of<std::size_t>({1, 2, 3, 4, 1, 2, 3, 9})),
                                         [tensor](std::size_t count) {
                                             return rc::gen::container<std::vector<Tensor>>(count, tensor);
                                         }),

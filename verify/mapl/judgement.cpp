@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/SVD>
+#include <truestep/verify/decomposition.hpp>
 
 namespace truestep::verify::mapl {
 
@@ -37,7 +36,7 @@ double spectral_norm(const Matrix<double>& of) {
         return 0.0;
     if (!of.allFinite())
         return HUGE_VAL;
-    return Eigen::JacobiSVD<Eigen::MatrixXd>(Eigen::MatrixXd(of)).singularValues()(0);
+    return singular_parts(of).values(0);
 }
 
 double manifold_limit(const Settings& settings, double rate, double before) {
@@ -119,21 +118,19 @@ Judgement next_subspace(const Settings& settings, const std::vector<float>& a, c
     if (settings.order == Order::momentum_first) {
         const Eigen::MatrixXd inner = A.transpose() * given;
         M -= A * (0.5 * (inner + inner.transpose()));
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> squares(
-            Eigen::MatrixXd(given.transpose() * given), Eigen::EigenvaluesOnly);
-        moved = unit * greatest_root(squares.eigenvalues());
+        moved = unit * greatest_root(eigen_parts(given.transpose() * given).values);
     }
     if (behind > 0.0)
         moved += manifold_tolerance(settings.width, settings.rank) * std::max(given.norm(), behind);
     const double scale = 1.01 * M.norm() + 1e-7;
     const Eigen::MatrixXd X = M / scale;
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> parts(Eigen::MatrixXd(X.transpose() * X));
-    const Eigen::MatrixXd& V = parts.eigenvectors();
+    const EigenParts parts = eigen_parts(X.transpose() * X);
+    const Eigen::MatrixXd& V = parts.vectors;
     const Eigen::MatrixXd W = X * V;
     const Eigen::MatrixXd squares_of_rows = W.cwiseAbs2();
     const Eigen::MatrixXd squares_of_columns = V.cwiseAbs2();
     // Of X_t: its singular values x[t], and X_t V = W diag(factors).
-    std::vector<Eigen::ArrayXd> x{parts.eigenvalues().array().max(0.0).sqrt()};
+    std::vector<Eigen::ArrayXd> x{parts.values.array().max(0.0).sqrt()};
     Eigen::ArrayXd factors = Eigen::ArrayXd::Ones(settings.rank);
     std::vector<double> added;
     double first = moved / scale;

@@ -1,5 +1,5 @@
-// How far rounding may move a matrix through an iteration of odd polynomials (section 38). A header
-// alone: whoever includes it compiles Eigen with the flags of its reference.
+// How far rounding may move a matrix through an iteration of odd polynomials (section 38). Whoever includes
+// it compiles Eigen with the flags of its reference.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 #include <vector>
 
 #include <Eigen/Core>
-#include <Eigen/Eigenvalues>
+
+#include <truestep/verify/decomposition.hpp>
 
 namespace truestep::verify {
 
@@ -92,13 +93,13 @@ inline Slopes slopes_of(const std::vector<QuinticCoefficients>& steps, const std
 [[nodiscard]] inline IteratedMatrix iterate(const Eigen::MatrixXd& first,
                                             const std::vector<QuinticCoefficients>& steps,
                                             const IterationRounding& rounding) {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> parts(Eigen::MatrixXd(first.transpose() * first));
-    const Eigen::MatrixXd& V = parts.eigenvectors();
+    const EigenParts parts = eigen_parts(first.transpose() * first);
+    const Eigen::MatrixXd& V = parts.vectors;
     const Eigen::MatrixXd W = first * V;
     const Eigen::MatrixXd squares_of_rows = W.cwiseAbs2();
     const Eigen::MatrixXd squares_of_columns = V.cwiseAbs2();
     // Of X_t: its singular values x[t], and X_t V = W diag(factors).
-    std::vector<Eigen::ArrayXd> x{parts.eigenvalues().array().max(0.0).sqrt()};
+    std::vector<Eigen::ArrayXd> x{parts.values.array().max(0.0).sqrt()};
     Eigen::ArrayXd factors = Eigen::ArrayXd::Ones(x.front().size());
     std::vector<double> added;
     double before = rounding.first;

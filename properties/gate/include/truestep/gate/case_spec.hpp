@@ -115,20 +115,10 @@ struct CaseSpec {
         for (const Setting<Case>& one : settings)
             if (one.drawn && !listed.contains(one.key))
                 streams.back().push_back(*one.drawn);
-        const auto drawn = [streams](const rc::Random& random, int size) {
-            Parts parts;
-            rc::Random outer = random;
-            for (const std::vector<rc::Gen<Change>>& stream : streams) {
-                // A single stream begins behind the number that RapidCheck's build() takes for the case
-                // itself.
-                rc::Random inner = outer.split();
-                rc::Random& from = streams.size() == 1 ? outer : inner;
-                for (const rc::Gen<Change>& part : stream)
-                    parts.push_back(part(from.split(), size));
-            }
-            return shrinkable(std::move(parts));
-        };
-        return rc::gen::map(rc::Gen<Case>(drawn), [fit = fits_drawn](Case run) {
+        return rc::gen::map(all_changes(std::move(streams)), [fit = fits_drawn](const Changes& changes) {
+            Case run;
+            for (const Change& change : changes)
+                change(&run);
             fit(run);
             return run;
         });
@@ -248,38 +238,12 @@ struct CaseSpec {
     }
 
   private:
-    using Change = typename Setting<Case>::Change;
-    using Parts = std::vector<rc::Shrinkable<Change>>;
-
     [[nodiscard]] Case fitted(Case run) const {
         std::set<std::string> said;
         for (const Setting<Case>& one : settings)
             said.insert(one.key);
         fits(run, said);
         return run;
-    }
-
-    /// Shrinks one setting after the other.
-    static rc::Shrinkable<Case> shrinkable(Parts parts) {
-        return rc::shrinkable::lambda(
-            [parts] {
-                Case run;
-                for (const rc::Shrinkable<Change>& part : parts)
-                    part.value()(run);
-                return run;
-            },
-            [parts] {
-                rc::Seq<rc::Shrinkable<Case>> all;
-                for (std::size_t place = parts.size(); place > 0; --place)
-                    all = rc::seq::concat(rc::seq::map(parts[place - 1].shrinks(),
-                                                       [parts, place](rc::Shrinkable<Change>&& smaller) {
-                                                           Parts changed = parts;
-                                                           changed[place - 1] = std::move(smaller);
-                                                           return shrinkable(std::move(changed));
-                                                       }),
-                                          std::move(all));
-                return all;
-            });
     }
 
     /// Whether there is a case with all of these values whose ranks the implementation takes.

@@ -28,11 +28,30 @@ rc::Gen<Number> from_to(Number first, Number last) {
 /// One of the values. It shrinks towards the first: RapidCheck's own element() does not shrink, and its
 /// inRange() would seldom reach the last values.
 template <class Value>
-rc::Gen<Value> one_of(std::vector<Value> values) {
-    const std::size_t last = values.size() - 1;
-    return rc::gen::map(from_to<std::size_t>(0, last),
-                        [values = std::move(values)](std::size_t place) { return values[place]; });
+struct OneOf {
+    std::vector<Value> values;
+
+    /// As RapidCheck calls a generator: rc::Gen<Value>(one_of(...)) is one.
+    rc::Shrinkable<Value> operator()(const rc::Random& random, int size) const {
+        return rc::shrinkable::map(from_to<std::size_t>(0, values.size() - 1)(random, size),
+                                   [all = values](std::size_t place) { return all[place]; });
+    }
+};
+template <class Value>
+OneOf<Value> one_of(std::vector<Value> values) {
+    return {std::move(values)};
 }
+
+/// What a drawn value does to a case. It does not name the case's type, so that RapidCheck's templates are
+/// compiled once for all systems, not once for each setting of each.
+using Change = std::function<void(void*)>;
+using Changes = std::vector<Change>;
+
+/// The change that `set` makes with one of `count` places.
+[[nodiscard]] rc::Gen<Change> changes_of_places(std::size_t count,
+                                                std::function<void(void*, std::size_t)> set);
+/// One change of each generator of each stream, which shrink one after the other.
+[[nodiscard]] rc::Gen<Changes> all_changes(std::vector<std::vector<rc::Gen<Change>>> streams);
 
 /// "a, b or c".
 [[nodiscard]] std::string one_of_names(const std::vector<std::string>& names);
@@ -43,7 +62,6 @@ struct Setting {
     /// How a value is written and read. `read` throws truestep::Error that begins with `name`.
     using Write = std::function<std::string(const Case&)>;
     using Read = std::function<void(Case&, const std::string& name, const std::string& text)>;
-    using Change = std::function<void(Case&)>;
 
     std::string key; ///< its name in a line
     Write write;
@@ -63,14 +81,24 @@ struct Setting {
     }
     template <class Value>
     Setting draws(rc::Gen<Value> values, std::invocable<Case&, Value> auto set) && {
-        drawn = rc::gen::map(std::move(values), [set](const Value& value) {
-            return Change([=](Case& run) { set(run, value); });
-        });
+        const std::function<void(Case&, const Value&)> any = set;
+        drawn =
+            rc::gen::map(std::move(values), std::function<Change(const Value&)>([any](const Value& value) {
+                             return [=](void* run) { any(*static_cast<Case*>(run), value); };
+                         }));
         return std::move(*this);
     }
     template <class Value>
-    Setting draws(rc::Gen<Value> values, Value Case::*member) && {
-        return std::move(*this).draws(std::move(values),
+    Setting draws(const OneOf<Value>& from, std::invocable<Case&, Value> auto set) && {
+        drawn = changes_of_places(from.values.size(),
+                                  [values = from.values, set](void* run, std::size_t place) {
+                                      set(*static_cast<Case*>(run), values[place]);
+                                  });
+        return std::move(*this);
+    }
+    template <class Value>
+    Setting draws(const auto& values, Value Case::*member) && {
+        return std::move(*this).draws(values,
                                       [member](Case& run, const Value& value) { run.*member = value; });
     }
     Setting asked(const std::string& told, std::vector<Kind<Case>> kinds = {}) && {

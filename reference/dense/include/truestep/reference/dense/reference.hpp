@@ -176,4 +176,9 @@ class Reference {
     problem::Layout layout_;
 };
 
+// Compiled once, in instantiations.cpp.
+extern template class Reference<float>;
+extern template class Reference<double>;
+extern template class Reference<Bf16>;
+
 } // namespace truestep::reference::dense

@@ -170,4 +170,8 @@ std::vector<WorkerState<T>> redistribute(std::vector<WorkerState<T>> state, int 
     return std::vector<WorkerState<T>>(static_cast<std::size_t>(workers), mean);
 }
 
+// Compiled once, in instantiations.cpp.
+extern template class Reference<float>;
+extern template class Reference<double>;
+
 } // namespace truestep::reference::gasloc

@@ -144,4 +144,8 @@ struct Boundary {
     }
 };
 
+// Compiled once, in instantiations.cpp.
+extern template struct Boundary<float>;
+extern template struct Boundary<double>;
+
 } // namespace truestep::reference::mapl

@@ -157,4 +157,8 @@ template <class T>
     return made;
 }
 
+// Compiled once, in instantiations.cpp.
+extern template struct Quantizer<float>;
+extern template struct Quantizer<double>;
+
 } // namespace truestep::reference::mapl

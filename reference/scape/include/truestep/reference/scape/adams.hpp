@@ -64,4 +64,8 @@ class AdamS {
     Coordinates everywhere_;
 };
 
+// Compiled once, in instantiations.cpp.
+extern template class AdamS<float>;
+extern template class AdamS<double>;
+
 } // namespace truestep::reference::scape

@@ -56,4 +56,8 @@ class AdamW {
     problem::Problem problem_;
 };
 
+// Compiled once, in instantiations.cpp.
+extern template class AdamW<float>;
+extern template class AdamW<double>;
+
 } // namespace truestep::reference::scape

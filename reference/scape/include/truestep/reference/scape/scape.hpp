@@ -227,4 +227,8 @@ ScapeState<T> redistribute(ScapeState<T> state, int workers) {
     return state;
 }
 
+// Compiled once, in instantiations.cpp.
+extern template class Scape<float>;
+extern template class Scape<double>;
+
 } // namespace truestep::reference::scape

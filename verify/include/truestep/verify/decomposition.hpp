@@ -1,0 +1,24 @@
+// Singular values and eigenvalues. Eigen's solvers take a compiler five seconds each, so they are compiled
+// once.
+#pragma once
+
+#include <Eigen/Core>
+
+namespace truestep::verify {
+
+/// u * values * v^T; the values descend.
+struct SingularParts {
+    Eigen::MatrixXd u;
+    Eigen::VectorXd values;
+    Eigen::MatrixXd v;
+};
+[[nodiscard]] SingularParts singular_parts(const Eigen::MatrixXd& of);
+
+/// Of a symmetric matrix; the values ascend.
+struct EigenParts {
+    Eigen::VectorXd values;
+    Eigen::MatrixXd vectors;
+};
+[[nodiscard]] EigenParts eigen_parts(const Eigen::MatrixXd& of);
+
+} // namespace truestep::verify
