@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "settings_text.hpp"
@@ -53,19 +54,16 @@ Settings parse_settings(const char* text) {
     problem::HyperParameters& hyper = settings.hyper;
     SettingsText given(text);
     given.read("algorithm", settings.algorithm);
-    given.read("beta1", hyper.beta1);
-    given.read("beta2", hyper.beta2);
-    given.read("epsilon", hyper.epsilon);
+    problem::visit_settings([&](const std::string& key, auto member, const auto&...) {
+        if (key != "weight_decay" && key != "decay_order" && key != "k_rounding")
+            given.read(key, hyper.*member);
+    });
     given.read("weight_decay", hyper, [&hyper](const std::string& decays) {
         problem::parse_weight_decays(decays, hyper);
         return hyper;
     });
     given.read("param_groups", settings.param_groups, std::identity{});
-    given.read("clip_norm", hyper.clip_norm);
-    given.read("norm", hyper.norm);
-    given.read("payload", hyper.payload);
     given.read("groups", hyper.groups, problem::parse_groups);
-    given.read("bias_correction", hyper.bias_correction);
     given.read("density", settings.density, density);
     given.read("partition", settings.partition);
     given.read("reduction", settings.reduction, distributed::scape::parse_reduction);

@@ -43,7 +43,7 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
                 std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "") +
                 (tensor.param_group > 0 ? " group " + std::to_string(tensor.param_group) : "");
     visit_first_settings(
-        [&](const std::string&, auto member) { text += " " + setting_text(settings.*member); });
+        [&](const char*, auto member, const auto&...) { text += " " + setting_text(settings.*member); });
     visit_said(settings, [&](const std::string& key, const auto& value) {
         text += " " + key + " " + setting_text(value);
     });

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::problem {
@@ -80,11 +80,6 @@ std::string_view name_of(Choice value) {
     throw Error(std::string(Words<Choice>::what) + ": not one of the known values");
 }
 
-void check_range(std::string_view what, double value, bool ok, std::string_view legal) {
-    if (!ok)
-        throw Error(std::string(what) + " is " + shortest(value) + "; it must be " + std::string(legal));
-}
-
 } // namespace
 
 std::string_view name(Algorithm value) {
@@ -131,20 +126,10 @@ template Payload parse<Payload>(std::string_view);
 template PartitionRule parse<PartitionRule>(std::string_view);
 
 void check(const HyperParameters& settings) {
-    // The comparisons also refuse a NaN.
-    check_range("beta1", settings.beta1, settings.beta1 >= 0.0 && settings.beta1 < 1.0, "in [0, 1)");
-    check_range("beta2", settings.beta2, settings.beta2 >= 0.0 && settings.beta2 < 1.0, "in [0, 1)");
-    check_range("epsilon", settings.epsilon,
-                static_cast<float>(settings.epsilon) > 0.0F && std::isfinite(settings.epsilon),
-                "more than 0, as an fp32 number too, and finite");
-    check_range("weight_decay", settings.weight_decay,
-                settings.weight_decay >= 0.0 && std::isfinite(settings.weight_decay),
-                "0 or more and finite");
+    visit_settings([&]([[maybe_unused]] const char* key, [[maybe_unused]] auto member, const char*,
+                       const auto&... limits) { (check_limits(key, settings.*member, limits), ...); });
     for (const double decay : settings.more_weight_decays)
-        check_range("weight_decay", decay, decay >= 0.0 && std::isfinite(decay), "0 or more and finite");
-    check_range("clip_norm", settings.clip_norm,
-                settings.clip_norm >= 0.0 && std::isfinite(settings.clip_norm),
-                "0 (no clipping) or more and finite");
+        check_limits("weight_decay", decay, not_negative);
 }
 
 void check(const Problem& problem) {

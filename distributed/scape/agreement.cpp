@@ -78,11 +78,9 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
     for (const problem::Range& range : ranges)
         partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
     NamedSettings all{{"algorithm", std::string(name(problem.algorithm))}, {"tensors", tensors}};
-    const auto add = [&](const std::string& key, auto member) {
+    problem::visit_settings([&](const std::string& key, auto member, const auto&...) {
         all.emplace_back(key, problem::setting_text(settings.*member));
-    };
-    problem::visit_first_settings(add);
-    problem::visit_later_settings(add);
+    });
     for (const double decay : settings.more_weight_decays)
         std::ranges::find(all, "weight_decay", &NamedSettings::value_type::first)->second +=
             "," + shortest(decay);

@@ -80,7 +80,7 @@ void parse_weight_decays(ObjectReader& reader, problem::HyperParameters& setting
 void parse_later_settings(ObjectReader& reader, problem::HyperParameters& settings) {
     const problem::HyperParameters usual = problem::unsaid(settings);
     problem::visit_later_settings(
-        [&]<class Value>(const std::string& key, Value problem::HyperParameters::*member) {
+        [&]<class Value>(const std::string& key, Value problem::HyperParameters::*member, auto...) {
             const Value otherwise = usual.*member;
             if constexpr (std::floating_point<Value>)
                 settings.*member = reader.number_or(key, otherwise);

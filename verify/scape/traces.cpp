@@ -1,11 +1,14 @@
 // The traces of SCAPE and AdamS for callers that know no system.
 #include <truestep/verify/scape/traces.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/verify/scape/record.hpp>
 #include <truestep/verify/scape/trace.hpp>
@@ -18,8 +21,7 @@ namespace {
 using ValueCount = Setting::ValueCount;
 
 std::vector<Setting> settings() {
-    const problem::HyperParameters hyper;
-    return {
+    std::vector<Setting> all{
         {"algorithm", "scape", "scape or adams"},
         {"workers", "3", "number of ranks"},
         {"steps", "8", "number of steps"},
@@ -32,22 +34,12 @@ std::vector<Setting> settings() {
         {"learning-rate", "0.01", "of the first step; of each parameter group with commas between"},
         {"final-learning-rate", "-1",
          "of the last step, on a straight line, likewise; below 0: as the first"},
-        {"beta1", shortest(hyper.beta1), "decay of the first moment, in [0, 1)"},
-        {"beta2", shortest(hyper.beta2), "weight of the moment in the denominator, in [0, 1)"},
-        {"epsilon", shortest(hyper.epsilon), "added to the denominator"},
-        {"weight-decay", shortest(hyper.weight_decay),
-         "decoupled decay; of each parameter group with commas between, or one number for all"},
         {"param-groups", "",
          "the parameter group of each tensor, such as 0,1,0; all are in one by default"},
-        {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
-        {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
-        {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2; bf16_both or e5m2_both: and what of M"},
         {"groups", "", "ranks of each group, with commas between, if the mean is made on two levels"},
         {"arithmetic", "fp32",
          "fp32, or bf16: gradients, state and every operation are rounded to it, as the plainest code "
          "in bf16 has it (verify --level bf16)"},
-        {"bias-correction", "adam", "none, adam or momentum"},
-        {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
         {"seed", "1", "of the gradients and the initial parameters"},
         {"data", "normal", "class of the gradients: " + problem::data_class_names()},
         {"begin", "0", "steps that are taken before the first that is written"},
@@ -57,6 +49,23 @@ std::vector<Setting> settings() {
         {"inject", "", "step:rank:coordinate:value put into the gradients, such as 2:0:17:nan",
          ValueCount::many},
     };
+    std::string next = "param-groups"; // before which the next one stands
+    const auto add = [&](std::string key, auto member, const std::string& help, const auto&...) {
+        std::ranges::replace(key, '_', '-');
+        if (!help.empty())
+            all.insert(std::ranges::find(all, next, &Setting::option),
+                       {key, problem::setting_text(problem::HyperParameters().*member), help});
+    };
+    problem::visit_first_settings([&](const std::string& key, const auto&... row) {
+        add(key, row...);
+        if (key == "weight_decay")
+            next = "groups";
+        else if (key == "clip_norm") {
+            problem::visit_later_settings(add);
+            next = "seed";
+        }
+    });
+    return all;
 }
 
 problem::DensitySchedule density_of(const Settings& given) {
@@ -75,16 +84,17 @@ problem::DensitySchedule density_of(const Settings& given) {
 
 problem::HyperParameters hyper_of(const Settings& given) {
     problem::HyperParameters hyper;
-    hyper.beta1 = given.number("beta1");
-    hyper.beta2 = given.number("beta2");
-    hyper.epsilon = given.number("epsilon");
-    problem::parse_weight_decays(given.text("weight-decay"), hyper);
-    hyper.clip_norm = given.number("clip-norm");
-    hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
-    hyper.norm = problem::parse<problem::NormVersion>(given.text("norm"));
-    hyper.payload = problem::parse<problem::Payload>(given.text("payload"));
+    problem::visit_settings([&]<class Value>(const std::string& key,
+                                             Value problem::HyperParameters::*member,
+                                             const std::string& help, const auto&...) {
+        if (key == "weight_decay")
+            problem::parse_weight_decays(given.text("weight-decay"), hyper);
+        else if constexpr (std::floating_point<Value>)
+            given.read(key, hyper.*member);
+        else if (!help.empty())
+            given.read(key, hyper.*member, problem::parse<Value>);
+    });
     hyper.groups = problem::parse_groups(given.text("groups"));
-    hyper.k_rounding = problem::parse<problem::KRounding>(given.text("k-rounding"));
     return hyper;
 }
 

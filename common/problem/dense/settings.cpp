@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <truestep/problem/partition.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::problem::dense {
@@ -22,48 +23,38 @@ std::string title(const Problem& problem, std::size_t group) {
     return "group " + std::to_string(group) + " (" + std::string(name(of.rule)) + ", roles " + roles + ")";
 }
 
-void check_range(const std::string& what, double value, bool ok, const std::string& legal) {
-    if (!ok)
-        throw Error(what + " is " + shortest(value) + "; it must be " + legal);
-}
-
 void check_settings(const Problem& problem, std::size_t index) {
     const Group& group = problem.groups[index];
-    const auto range = [&](const char* setting, double value, bool ok, const char* legal) {
-        check_range(title(problem, index) + ": " + setting, value, ok, legal);
+    const auto range = [&](const char* setting, double value, const Limits& limits) {
+        check_limits(title(problem, index) + ": " + setting, value, limits);
     };
-    const auto below_one = [&](const char* setting, double value) {
-        range(setting, value, value >= 0.0 && value < 1.0, "in [0, 1)");
-    };
-    range("weight_decay", group.weight_decay,
-          group.weight_decay >= 0.0 && std::isfinite(group.weight_decay), "0 or more and finite");
+    range("weight_decay", group.weight_decay, not_negative);
     constexpr double to_zero_in_bf16 = 0x1p-134; // half of its least number
+    const Limits positive_in_bf16{"more than 0, as a bf16 number too, and finite", [](double value) {
+                                      return value > to_zero_in_bf16 && std::isfinite(value);
+                                  }};
     const bool in_bf16 = group.rule == Rule::muon && group.iteration == Iteration::bf16;
     if (group.rule != Rule::sgd)
-        range("epsilon", group.epsilon,
-              (in_bf16 ? group.epsilon > to_zero_in_bf16 : static_cast<float>(group.epsilon) > 0.0F) &&
-                  std::isfinite(group.epsilon),
-              in_bf16 ? "more than 0, as a bf16 number too, and finite"
-                      : "more than 0, as an fp32 number too, and finite");
+        range("epsilon", group.epsilon, in_bf16 ? positive_in_bf16 : positive);
     if (is_adam(group.rule)) {
-        below_one("beta1", group.beta1);
-        below_one("beta2", group.beta2);
+        range("beta1", group.beta1, below_one);
+        range("beta2", group.beta2, below_one);
         return;
     }
-    below_one("momentum", group.momentum);
+    range("momentum", group.momentum, below_one);
     if (group.rule == Rule::sgd) {
-        range("dampening", group.dampening, group.dampening >= 0.0 && group.dampening <= 1.0, "in [0, 1]");
+        range("dampening", group.dampening,
+              {"in [0, 1]", [](double value) { return value >= 0.0 && value <= 1.0; }});
         if (group.nesterov && (group.momentum == 0.0 || group.dampening != 0.0))
             throw Error(title(problem, index) +
                         ": nesterov needs a momentum above 0 and a dampening of 0; set these, or nesterov "
                         "to false");
         return;
     }
-    constexpr int most_iterations = 99;
-    range("iterations", group.iterations, group.iterations >= 1 && group.iterations <= most_iterations,
-          "from 1 to 99");
+    range("iterations", group.iterations,
+          {"from 1 to 99", [](double value) { return value >= 1 && value <= 99; }});
     for (const double coefficient : group.coefficients)
-        range("coefficient", coefficient, std::isfinite(coefficient), "finite");
+        range("coefficient", coefficient, {"finite", [](double value) { return std::isfinite(value); }});
 }
 
 /// Muon multiplies whole matrices.
@@ -150,9 +141,7 @@ Layout layout_of(const Problem& problem) {
 
 void check(const Problem& problem) {
     check_workers(problem.ranks);
-    check_range("clip_norm", problem.clip_norm,
-                problem.clip_norm >= 0.0 && std::isfinite(problem.clip_norm),
-                "0 (no clipping) or more and finite");
+    check_limits("clip_norm", problem.clip_norm, norm_limits);
     if (problem.micro_batches.size() != static_cast<std::size_t>(problem.ranks))
         throw Error("micro_batches has " + std::to_string(problem.micro_batches.size()) +
                     " numbers, and there are " + std::to_string(problem.ranks) +
@@ -229,8 +218,7 @@ void check_rates(const Problem& problem, const std::vector<double>& rates) {
         throw Error("learning_rate: " + std::to_string(rates.size()) + " given for " +
                     std::to_string(problem.groups.size()) + " groups; give one for each group");
     for (std::size_t group = 0; group < rates.size(); ++group)
-        check_range("learning_rate of " + title(problem, group), rates[group],
-                    rates[group] >= 0.0 && std::isfinite(rates[group]), "0 or more and finite");
+        check_limits("learning_rate of " + title(problem, group), rates[group], not_negative);
 }
 
 } // namespace truestep::problem::dense

@@ -1,10 +1,13 @@
 // A case is one line of text, from which everything follows.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/properties/scape/property.hpp>
 
 namespace truestep::properties::scape {
@@ -23,6 +26,20 @@ TEST(Case, EveryDrawnCaseIsReadBackFromItsText) {
             scripted += run.script.empty() ? 0 : 1;
         }
     EXPECT_GT(scripted, 0);
+}
+
+TEST(Case, EachSettingOfTheProblemIsDrawn) {
+    rc::Random random(7);
+    std::map<std::string, std::set<std::string>> drawn;
+    for (const Property& property : all_properties())
+        for (int i = 0; i < 20; ++i) {
+            const auto problem = problem_of(property.cases()(random.split(), rc::kNominalSize).value());
+            problem::visit_settings([&](const std::string& key, auto member, const auto&...) {
+                drawn[key].insert(problem::setting_text(problem.settings.*member));
+            });
+        }
+    for (const auto& [key, values] : drawn)
+        EXPECT_EQ(values.size() > 1, key != "decay_order" && key != "k_rounding") << key;
 }
 
 TEST(Case, WhatIsUsualIsLeftOut) {

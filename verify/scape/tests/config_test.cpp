@@ -1,5 +1,6 @@
 // Tests the config of a trace.
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/verify/scape/trace.hpp>
 
@@ -67,29 +70,58 @@ TEST(Config, IsReadInFull) {
 }
 
 TEST(Config, WhatIsPrintedIsReadBackTheSame) {
-    std::vector<RecordOptions> runs;
     for (const auto rule : {problem::PartitionRule::by_shard, problem::PartitionRule::by_tensor})
-        for (const auto correction : {problem::BiasCorrection::none, problem::BiasCorrection::adam,
-                                      problem::BiasCorrection::momentum})
-            for (const auto decay : {problem::DecayOrder::first, problem::DecayOrder::together})
-                for (const auto rounding : {problem::KRounding::floor, problem::KRounding::ceil}) {
-                    // Numbers whose shortest decimals are long.
-                    const problem::HyperParameters settings{1.0 / 3.0, 0.1 + 0.2,  1e-300, 5e-324,
-                                                            0.1,       correction, decay,  rounding};
-                    for (const int workers : {1, 2, 7, 100}) {
-                        auto run = support::small_run(problem::Algorithm::scape, {}, workers, rule);
-                        run.problem.settings = settings;
-                        runs.push_back(run);
-                    }
-                }
-    for (RecordOptions& run : runs) {
-        run.problem.settings.epsilon = 1e-30;
-        const Config back = parse_config(config_text(run.problem, 12'345), "x");
-        EXPECT_EQ(back.problem, run.problem);
-        EXPECT_EQ(back.steps, 12'345);
-    }
+        for (const int workers : {1, 2, 7, 100}) {
+            auto run = support::small_run(problem::Algorithm::scape, {}, workers, rule);
+            run.problem.settings.epsilon = 1e-30;
+            run.problem.settings.weight_decay = 5e-324;
+            const Config back = parse_config(config_text(run.problem, 12'345), "x");
+            EXPECT_EQ(back.problem, run.problem);
+            EXPECT_EQ(back.steps, 12'345);
+        }
     const problem::Problem dense = support::small_run(problem::Algorithm::adams).problem;
     EXPECT_EQ(parse_config(config_text(dense, 1), "x").problem, dense);
+}
+
+/// Numbers whose shortest decimals are long, or the other choices.
+template <class Value>
+std::vector<Value> others(Value than) {
+    std::vector<Value> choices;
+    if constexpr (std::floating_point<Value>)
+        choices = {1.0 / 3.0, 0.1 + 0.2};
+    else
+        for (int number = 0; number < 10; ++number)
+            try {
+                if (!name(static_cast<Value>(number)).empty() && static_cast<Value>(number) != than)
+                    choices.push_back(static_cast<Value>(number));
+            } catch (const Error&) { // not a choice
+            }
+    return choices;
+}
+
+TEST(Config, EachSettingIsReadBackTheSameAndRefusedIfItIsImpossible) {
+    const std::string page = support::load(TRUESTEP_FIXTURES "/../../docs/specification/traces.md");
+    problem::visit_settings([&](const std::string& key, auto member, const auto&, const auto&... limits) {
+        Config config = parse_config(good_config, "x");
+        const std::string start = "\"" + key + "\":";
+        std::string text;
+        for (const auto value : others(config.problem.settings.*member)) {
+            config.problem.settings.*member = value;
+            text = config_text(config.problem, 3);
+            EXPECT_TRUE(contains(text, start)) << text;
+            EXPECT_EQ(parse_config(text, "x").problem, config.problem) << text;
+        }
+        const std::size_t begin = text.find(start) + start.size();
+        const auto error_with = [&](const std::string& value) {
+            return config_error(text.substr(0, begin) + value + text.substr(text.find(',', begin)));
+        };
+        EXPECT_TRUE(contains(error_with("{}"), "'" + key + "' is not a ")) << error_with("{}");
+        EXPECT_TRUE(contains(error_with(R"("some")"), key)) << error_with(R"("some")");
+        for (const problem::Limits& of_number : std::vector<problem::Limits>{limits...})
+            EXPECT_TRUE(
+                contains(error_with("-1"), key + " is -1; it must be " + std::string(of_number.text)));
+        EXPECT_TRUE(contains(page, key)) << "docs/specification/traces.md does not name it";
+    });
 }
 
 TEST(Config, NamesOfTensorsMayHoldAnyText) {
@@ -134,10 +166,6 @@ TEST(Config, RoundingOfKAndOrderOfDecayHaveDefaults) {
         "x");
     EXPECT_EQ(config.problem.settings.decay_order, problem::DecayOrder::first);
     EXPECT_EQ(config.problem.settings.k_rounding, problem::KRounding::floor);
-    const Config other = parse_config(
-        replaced(replaced(good_config, R"("first")", R"("together")"), R"("floor")", R"("ceil")"), "x");
-    EXPECT_EQ(other.problem.settings.decay_order, problem::DecayOrder::together);
-    EXPECT_EQ(other.problem.settings.k_rounding, problem::KRounding::ceil);
 }
 
 TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
@@ -152,13 +180,6 @@ TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
     EXPECT_EQ(config.problem.settings.norm, NormVersion::tree);
     EXPECT_EQ(config.problem.settings.payload, Payload::bf16);
     EXPECT_TRUE(contains(config_text(config.problem, 3), R"("norm":2,"payload":"bf16")"));
-    for (const NormVersion norm : {NormVersion::ascending, NormVersion::tree})
-        for (const Payload payload :
-             {Payload::fp32, Payload::bf16, Payload::e5m2, Payload::bf16_both, Payload::e5m2_both}) {
-            config.problem.settings.norm = norm;
-            config.problem.settings.payload = payload;
-            EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
-        }
     // Without clipping there is no norm, and old traces keep their bytes.
     config.problem.settings.clip_norm = 0.0;
     config.problem.settings.payload = Payload::fp32;
@@ -241,13 +262,9 @@ TEST(Config, AValueOfTheWrongKindIsRefused) {
         {R"("workers": 2)", R"("workers": 18446744073709551615)", "'workers' is not a whole number"},
         {R"("workers": 2)", R"("workers": 99999999999999999999999)", "'workers' is not a whole number"},
         {R"("steps": 3)", R"("steps": [3])", "'steps' is not a whole number"},
-        {R"("beta1": 0.9)", R"("beta1": "0.9")", "'beta1' is not a number"},
-        {R"("epsilon": 1e-8)", R"("epsilon": false)", "'epsilon' is not a number"},
-        {R"("adam")", "{}", "'bias_correction' is not a string"},
         {R"("floor")", "1", "'k_rounding' is not a string"},
         {R"("steps": 3)", R"("steps": 3, "norm": "2")", "'norm' is not a whole number"},
         {R"("steps": 3)", R"("steps": 3, "norm": 3)", "norm is '3'; it must be one of 1, 2"},
-        {R"("steps": 3)", R"("steps": 3, "payload": 16)", "'payload' is not a string"},
         {R"("steps": 3)", R"("steps": 3, "payload": "e4m3")",
          "payload is 'e4m3'; it must be one of fp32, bf16, e5m2, bf16_both, e5m2_both"},
         {R"("steps": 3)", R"("steps": 3, "groups": 2)", "'groups' is not a list"},
@@ -297,15 +314,6 @@ TEST(Config, AnImpossibleSettingIsRefused) {
         {R"("workers": 2)", R"("workers": 4611686018427387904)", "workers is 4611686018427387904"},
         {R"("steps": 3)", R"("steps": 0)", "steps is 0"},
         {R"("steps": 3)", R"("steps": -3)", "steps is -3"},
-        {R"("beta1": 0.9)", R"("beta1": 1)", "beta1 is 1"},
-        {R"("beta1": 0.9)", R"("beta1": -0.1)", "beta1 is -0.1"},
-        {R"("beta2": 0.95)", R"("beta2": 1.5)", "beta2 is 1.5"},
-        {R"("epsilon": 1e-8)", R"("epsilon": 0)", "epsilon is 0"},
-        {R"("weight_decay": 0.1)", R"("weight_decay": -1)", "weight_decay is -1"},
-        {R"("clip_norm": 0.5)", R"("clip_norm": -0.5)", "clip_norm is -0.5"},
-        {R"("adam")", R"("Adam")", "bias_correction is 'Adam'"},
-        {R"("first")", R"("last")", "decay_order is 'last'"},
-        {R"("floor")", R"("round")", "k_rounding is 'round'"},
         {R"("scape")", R"("adams")", "algorithm adams has no clipping"},
         {R"("size": 6)", R"("size": -6)", "tensor wq has size -6"},
         {R"("name": "norm")", R"("name": "wq")", "two tensors are named wq"},
