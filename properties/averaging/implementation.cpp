@@ -2,20 +2,16 @@
 #include "implementation.hpp"
 
 #include <stdexcept>
-#include <utility>
 
 #include <truestep/distributed/averaging/worker.hpp>
 #include <truestep/gate/record.hpp>
 
 namespace truestep::properties::averaging {
 
-Implementation::Implementation(std::string name, Play play, std::shared_ptr<const gate::Group> group)
-    : name_(std::move(name)), play_(std::move(play)), group_(std::move(group)) {}
-
 std::vector<RankRecording> Implementation::run(const Case& run) const {
     const int workers = static_cast<int>(run.workers);
     std::vector<RankRecording> mine(static_cast<std::size_t>(workers));
-    group_->run(workers, [&](distributed::Communicator& ranks) {
+    group().run(workers, [&](distributed::Communicator& ranks) {
         RankRecording& seen = mine[static_cast<std::size_t>(ranks.rank())];
         distributed::CountingCommunicator counted(ranks);
         play_(run, counted, [&](const std::vector<float>& parameters) {
@@ -27,7 +23,7 @@ std::vector<RankRecording> Implementation::run(const Case& run) const {
             throw std::runtime_error("parameters are not shown after each round");
         seen.sent = counted.bytes();
     });
-    return gate::exchange_records(*group_, mine);
+    return gate::exchange_records(group(), mine);
 }
 
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show) {

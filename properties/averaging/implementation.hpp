@@ -5,11 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <truestep/distributed/counting.hpp>
 #include <truestep/gate/group.hpp>
-#include <truestep/gate/implementation.hpp>
+#include <truestep/gate/group_implementation.hpp>
 
 #include "case.hpp"
 
@@ -28,23 +29,16 @@ using Show = std::function<void(const std::vector<float>& parameters)>;
 using Play = std::function<void(const Case& run, distributed::Communicator& ranks, const Show& show)>;
 
 /// An implementation under test, on a group's ranks.
-class Implementation final : public gate::Implementation {
+class Implementation final : public gate::GroupImplementation<gate::Implementation> {
   public:
-    Implementation(std::string name, Play play, std::shared_ptr<const gate::Group> group);
-
-    std::string name() const override { return name_; }
-    std::string communicator() const override { return group_->name(); }
-    verify::LevelKind level() const override { return verify::LevelKind::exact; }
-    bool takes(int workers) const override { return group_->takes(workers); }
-    bool any(bool here) const override { return group_->any(here); }
+    Implementation(const std::string& name, Play play, std::shared_ptr<const gate::Group> group)
+        : GroupImplementation(name, std::move(group)), play_(std::move(play)) {}
 
     /// The recording of each rank, the same everywhere. Throws where a rank failed.
     [[nodiscard]] std::vector<RankRecording> run(const Case& run) const;
 
   private:
-    std::string name_;
     Play play_;
-    std::shared_ptr<const gate::Group> group_;
 };
 
 /// The implementation in distributed/averaging.

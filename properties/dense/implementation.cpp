@@ -101,22 +101,23 @@ Begin workers(MakeBackend backend) {
 }
 
 GroupImplementation::GroupImplementation(std::string name, Begin begin,
-                                         std::shared_ptr<const gate::Group> group, Placement placement)
-    : name_(std::move(name)), begin_(std::move(begin)), group_(std::move(group)),
-      placement_(std::move(placement)) {}
+                                         std::shared_ptr<const gate::Group> group,
+                                         gate::Placement placement)
+    : gate::GroupImplementation<Implementation>(std::move(name), std::move(group), std::move(placement)),
+      begin_(std::move(begin)) {}
 
 std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const {
     std::vector<RankRecord> records(static_cast<std::size_t>(scenario.most_ranks()));
     const bool restarts = scenario.restart > 0 && scenario.restart < scenario.steps;
     // Only a run that restarts has files.
     const fs::path folder =
-        restarts ? fs::path(gate::scratch_folder(*group_)) / ("dense-" + std::to_string(++runs_))
+        restarts ? fs::path(gate::scratch_folder(group())) / ("dense-" + std::to_string(++runs_))
                  : fs::path();
     // From and to where a rank restores and saves, and whether it is recorded.
     using Places = std::function<fs::path(int rank)>;
     const auto part = [&](int ranks, Index first, Index last, const Places& from, const Places& to,
                           bool is_recorded = true) {
-        group_->run(ranks, [&](distributed::Communicator& communicator) {
+        group().run(ranks, [&](distributed::Communicator& communicator) {
             const int rank = communicator.rank();
             RankRecord unrecorded;
             play(scenario, first, last, from(rank), to(rank), communicator,
@@ -138,12 +139,12 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
     bool ended = false;
     for (const RankRecord& record : records)
         ended = ended || !record.ended.empty();
-    if (restarts && !group_->any(ended))
+    if (restarts && !group().any(ended))
         part(
             scenario.after.ranks, scenario.restart + 1, scenario.steps,
             [&](int rank) { return rank == scenario.stale_rank ? earlier : folder; }, nowhere);
-    std::vector<RankRecord> all = gate::exchange_records(*group_, records);
-    if (restarts && group_->speaks()) {
+    std::vector<RankRecord> all = gate::exchange_records(group(), records);
+    if (restarts && group().speaks()) {
         std::error_code ignored;
         fs::remove_all(folder, ignored);
     }

@@ -15,7 +15,7 @@
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/distributed/dense/backend.hpp>
 #include <truestep/gate/group.hpp>
-#include <truestep/gate/implementation.hpp>
+#include <truestep/gate/group_implementation.hpp>
 
 #include "case.hpp"
 
@@ -98,35 +98,19 @@ class Implementation : public gate::Implementation {
     [[nodiscard]] virtual VisibleState visible() const { return {}; }
 };
 
-/// Where an implementation runs, and why not here.
-struct Placement {
-    std::string unavailable{};
-    std::string runs_on{};
-};
-
 /// An implementation on a group's ranks.
-class GroupImplementation final : public Implementation {
+class GroupImplementation final : public gate::GroupImplementation<Implementation> {
   public:
     GroupImplementation(std::string name, Begin begin, std::shared_ptr<const gate::Group> group,
-                        Placement placement = {});
+                        gate::Placement placement = {});
 
-    std::string name() const override { return name_; }
-    std::string communicator() const override { return group_->name(); }
-    verify::LevelKind level() const override { return verify::LevelKind::exact; }
-    bool takes(int workers) const override { return group_->takes(workers); }
-    bool any(bool here) const override { return group_->any(here); }
-    std::string unavailable() const override { return placement_.unavailable; }
-    std::string runs_on() const override { return placement_.runs_on; }
     std::vector<RankRecord> run(const Scenario& scenario) const override;
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& from,
               const std::filesystem::path& to, distributed::Communicator& ranks, RankRecord& record) const;
 
-    std::string name_;
     Begin begin_;
-    std::shared_ptr<const gate::Group> group_;
-    Placement placement_;
     mutable int runs_ = 0; ///< for the names of folders
 };
 

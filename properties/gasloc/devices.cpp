@@ -81,7 +81,7 @@ RankFactory a_device_each([[maybe_unused]] Peers& ranks) {
 #endif
 }
 
-Placement seat_in(const gpu::Form& form) {
+gate::Placement seat_in(const gpu::Form& form) {
     return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 
@@ -90,7 +90,7 @@ Placement seat_in(const gpu::Form& form) {
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form device = gpu::form_of_one_device();
     const gpu::Form device_each = gpu::form_of_a_device_each(group->name() == "in_process");
-    Placement each = seat_in(device_each);
+    gate::Placement each = seat_in(device_each);
     each.unsupported = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
     return {std::make_shared<Workers>("cuda-blocks", blocks(KnownBug::none), group),
             std::make_shared<Workers>(device.name, one_device(KnownBug::none), group, seat_in(device)),

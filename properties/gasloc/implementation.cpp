@@ -55,21 +55,22 @@ void give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index
 
 } // namespace
 
-Workers::Workers(std::string name, RankFactory subjects, std::shared_ptr<const Group> group, Placement seat)
+Workers::Workers(std::string name, RankFactory subjects, std::shared_ptr<const Group> group,
+                 gate::Placement seat)
     : Workers(
           std::move(name), [same = std::move(subjects)](Peers&) { return same; }, std::move(group),
           std::move(seat)) {}
 
 Workers::Workers(std::string name, std::function<RankFactory(Peers&)> subjects,
-                 std::shared_ptr<const Group> group, Placement seat)
-    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)),
-      seat_(std::move(seat)) {}
+                 std::shared_ptr<const Group> group, gate::Placement seat)
+    : GroupImplementation(std::move(name), std::move(group), std::move(seat)),
+      subjects_(std::move(subjects)) {}
 
 std::vector<RankRecording> Workers::run(const Scenario& scenario) const {
     std::vector<RankRecording> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
-    const fs::path folder = fs::path(gate::scratch_folder(*group_)) / ("gasloc-" + std::to_string(++runs_));
+    const fs::path folder = fs::path(gate::scratch_folder(group())) / ("gasloc-" + std::to_string(++runs_));
     const auto part = [&](int workers, Index first, Index last) {
-        group_->run_peers(workers, [&](Peers& peers) {
+        group().run_peers(workers, [&](Peers& peers) {
             play(scenario, first, last, folder, peers, lives[static_cast<std::size_t>(peers.rank())]);
         });
     };
@@ -78,13 +79,13 @@ std::vector<RankRecording> Workers::run(const Scenario& scenario) const {
         bool any = false;
         for (const RankRecording& life : lives)
             any = any || life.halted > 0 || life.left_alone > 0 || !life.refused.empty();
-        return group_->any(any);
+        return group().any(any);
     };
     part(scenario.workers, 1, restarts ? scenario.restart : scenario.rounds);
     if (restarts && !ended())
         part(scenario.workers_in(scenario.rounds), scenario.restart + 1, scenario.rounds);
-    std::vector<RankRecording> all = gate::exchange_records(*group_, lives);
-    if (restarts && group_->speaks()) {
+    std::vector<RankRecording> all = gate::exchange_records(group(), lives);
+    if (restarts && group().speaks()) {
         std::error_code ignored;
         fs::remove_all(folder, ignored);
     }

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <truestep/distributed/counting_peers.hpp>
 #include <truestep/gate/group.hpp>
+#include <truestep/gate/group_implementation.hpp>
 #include <truestep/properties/gasloc/gate.hpp>
 
 #include "scenario.hpp"
@@ -55,15 +55,6 @@ struct RankFactory {
     std::shared_ptr<distributed::Peers> peers{};
 };
 
-/// Where an implementation can run, and on what.
-struct Placement {
-    verify::LevelKind level = verify::LevelKind::exact; ///< what it claims
-    gate::Unsupported unsupported{};
-    std::string unavailable{}; ///< why it cannot be run here, or empty
-    std::string runs_on{};     ///< devices and libraries
-    int most_workers = std::numeric_limits<int>::max();
-};
-
 /// Which parts of a worker's state are visible, beside theta.
 struct VisibleState {
     bool before = true;
@@ -85,37 +76,23 @@ class Implementation : public gate::Implementation {
 };
 
 /// An implementation in C++ whose workers talk through peers.
-class Workers final : public Implementation {
+class Workers final : public gate::GroupImplementation<Implementation> {
   public:
     Workers(std::string name, RankFactory subjects, std::shared_ptr<const gate::Group> group,
-            Placement seat = {});
+            gate::Placement seat = {});
     /// For ranks with places of their own, such as a device each: `subjects` is called on each rank's
     /// thread, before the rank's workers are made.
     Workers(std::string name, std::function<RankFactory(distributed::Peers&)> subjects,
-            std::shared_ptr<const gate::Group> group, Placement seat);
-
-    std::string name() const override { return name_; }
-    std::string communicator() const override { return group_->name(); }
-    verify::LevelKind level() const override { return seat_.level; }
-    gate::Unsupported unsupported() const override { return seat_.unsupported; }
-    bool takes(int workers) const override {
-        return group_->takes(workers) && workers <= seat_.most_workers;
-    }
-    std::string unavailable() const override { return seat_.unavailable; }
-    std::string runs_on() const override { return seat_.runs_on; }
-    bool any(bool here) const override { return group_->any(here); }
+            std::shared_ptr<const gate::Group> group, gate::Placement seat);
 
     [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;
-    [[nodiscard]] bool in_process() const override { return group_->name() == "in_process"; }
+    [[nodiscard]] bool in_process() const override { return group().name() == "in_process"; }
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,
               distributed::Peers& peers, RankRecording& life) const;
 
-    std::string name_;
     std::function<RankFactory(distributed::Peers&)> subjects_;
-    std::shared_ptr<const gate::Group> group_;
-    Placement seat_;
     mutable Index runs_ = 0; ///< numbers the folders, one for each run
 };
 

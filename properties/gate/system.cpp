@@ -38,6 +38,12 @@ std::string System::option_of(const std::string& setting) const {
     return found == options_of_settings.end() ? setting : found->second;
 }
 
+std::string name_of_planted(int number, std::size_t known_bugs) {
+    if (number < 0 || static_cast<std::size_t>(number) > known_bugs)
+        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
+    return number == 0 ? "plain" : "planted-" + std::to_string(number);
+}
+
 const System& find_system(const std::vector<System>& systems, const std::string& name) {
     for (const System& system : systems)
         if (system.name == name)

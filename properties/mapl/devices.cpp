@@ -129,7 +129,7 @@ EndFactory a_device_each(Peers&) {
 
 #endif
 
-Placement seat_in(const gpu::Form& form) {
+gate::Placement seat_in(const gpu::Form& form) {
     return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 

@@ -29,11 +29,12 @@ std::string wire_key(const std::string& when, int peer) {
 }
 
 GroupImplementation::GroupImplementation(std::string name, Makes makes,
-                                         std::shared_ptr<const gate::Group> group, Placement seat)
-    : name_(std::move(name)), makes_(std::move(makes)), group_(std::move(group)), seat_(std::move(seat)) {}
+                                         std::shared_ptr<const gate::Group> group, gate::Placement seat)
+    : gate::GroupImplementation<Implementation>(std::move(name), std::move(group), std::move(seat)),
+      makes_(std::move(makes)) {}
 
 GroupImplementation::GroupImplementation(std::string name, EndFactory subjects,
-                                         std::shared_ptr<const gate::Group> group, Placement seat)
+                                         std::shared_ptr<const gate::Group> group, gate::Placement seat)
     : GroupImplementation(
           std::move(name), [subjects = std::move(subjects)](distributed::Peers&) { return subjects; },
           std::move(group), std::move(seat)) {}
@@ -41,10 +42,10 @@ GroupImplementation::GroupImplementation(std::string name, EndFactory subjects,
 std::vector<RankRecording> GroupImplementation::run(const Scenario& scenario) const {
     const int workers = scenario.run.ranks();
     std::vector<RankRecording> mine(static_cast<std::size_t>(workers));
-    group_->run_peers(workers, [&](distributed::Peers& peers) {
+    group().run_peers(workers, [&](distributed::Peers& peers) {
         mine[static_cast<std::size_t>(peers.rank())] = play_stage(scenario, makes_(peers), peers);
     });
-    return gate::exchange_records(*group_, mine);
+    return gate::exchange_records(group(), mine);
 }
 
 } // namespace truestep::properties::mapl

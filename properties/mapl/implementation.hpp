@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <truestep/gate/group.hpp>
-#include <truestep/gate/implementation.hpp>
+#include <truestep/gate/group_implementation.hpp>
 
 #include "end_factory.hpp"
 #include "scenario.hpp"
@@ -41,14 +40,6 @@ struct RankRecording {
 /// A key of `wire`: "forward" or "backward" for a micro-batch, "end" or "mean" for a step.
 [[nodiscard]] std::string wire_key(const std::string& when, int peer);
 
-/// Where an implementation runs, if not on the processor.
-struct Placement {
-    std::string unavailable{}; ///< why it is unavailable here, in one line, or empty
-    std::string runs_on{};     ///< devices and libraries, in one line
-    int most_workers = std::numeric_limits<int>::max(); ///< for example, the number of devices
-    bool names_differences = true; ///< a refused start says in which setting the two sides differ
-};
-
 /// An implementation of MAPL that properties can judge.
 class Implementation : public gate::Implementation {
   public:
@@ -58,35 +49,26 @@ class Implementation : public gate::Implementation {
 };
 
 /// An implementation on a group's ranks.
-class GroupImplementation final : public Implementation {
+class GroupImplementation final : public gate::GroupImplementation<Implementation> {
   public:
     /// Makes the implementation's parts for a rank of the group.
     using Makes = std::function<EndFactory(distributed::Peers& ranks)>;
     GroupImplementation(std::string name, Makes makes, std::shared_ptr<const gate::Group> group,
-                        Placement seat = {});
+                        gate::Placement seat = {});
     /// For parts that are the same on all ranks.
     GroupImplementation(std::string name, EndFactory subjects, std::shared_ptr<const gate::Group> group,
-                        Placement seat = {});
+                        gate::Placement seat = {});
 
-    std::string name() const override { return name_; }
-    std::string communicator() const override { return group_->name(); }
-    verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int workers) const override {
-        return workers >= 2 && workers <= seat_.most_workers && group_->takes(workers);
+        return workers >= 2 && gate::GroupImplementation<Implementation>::takes(workers);
     }
-    bool any(bool here) const override { return group_->any(here); }
-    std::string unavailable() const override { return seat_.unavailable; }
-    std::string runs_on() const override { return seat_.runs_on; }
-    bool names_differences() const override { return seat_.names_differences; }
+    bool names_differences() const override { return placement().names_differences; }
 
     /// The recordings are the same everywhere.
     [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;
 
   private:
-    std::string name_;
     Makes makes_;
-    std::shared_ptr<const gate::Group> group_;
-    Placement seat_;
 };
 
 } // namespace truestep::properties::mapl

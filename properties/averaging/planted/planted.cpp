@@ -1,10 +1,6 @@
 // Holds a plain worker of averaging with a known bug, such as a sum in place of the mean.
 #include "planted.hpp"
 
-#include <utility>
-
-#include <truestep/problem/error.hpp>
-
 #include "implementation.hpp"
 
 namespace truestep::properties::averaging {
@@ -77,13 +73,11 @@ std::vector<gate::KnownBug> known_bugs() {
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < none || number > averaged_each_step)
-        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
         play(static_cast<Number>(number), run, ranks, show);
     };
-    return std::make_shared<Implementation>(number == none ? "plain" : "planted-" + std::to_string(number),
-                                            play_with, group);
+    return std::make_shared<Implementation>(gate::name_of_planted(number, known_bugs().size()), play_with,
+                                            group);
 }
 
 } // namespace truestep::properties::averaging

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <truestep/problem/error.hpp>
-
 #include "devices.hpp"
 #include "plain.hpp"
 
@@ -108,12 +106,11 @@ std::vector<gate::KnownBug> known_bugs() {
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
+    const std::string name = gate::name_of_planted(number, number_of_bugs - 1);
     if (known_bugs_on_devices().has(number))
-        return device_known_bug(number, "planted-" + std::to_string(number), group);
-    if (number < none || number >= number_of_bugs)
-        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
+        return device_known_bug(number, name, group);
     return std::make_shared<GroupImplementation>(
-        number == none ? "plain" : "planted-" + std::to_string(number),
+        name,
         [bug = static_cast<Bug>(number)](const Beginning& beginning, distributed::Communicator& ranks) {
             return begin_plain(bug, beginning, ranks);
         },

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include <truestep/problem/error.hpp>
-
 #include "devices.hpp"
 #include "plain_worker.hpp"
 
@@ -124,9 +122,7 @@ std::vector<gate::KnownBug> known_bugs() {
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < none || number > static_cast<int>(known_bugs().size()))
-        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
-    const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
+    const std::string name = gate::name_of_planted(number, known_bugs().size());
     if (known_bugs_on_devices().has(number))
         return device_known_bug(number, name, group);
     return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include <truestep/problem/error.hpp>
-
 #include "devices.hpp"
 #include "implementation.hpp"
 #include "plain.hpp"
@@ -132,13 +130,11 @@ std::vector<gate::KnownBug> known_bugs() {
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < 0 || number > static_cast<int>(known_bugs().size()))
-        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
-    const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
+    const std::string name = gate::name_of_planted(number, known_bugs().size());
     if (known_bugs_on_devices().has(number))
         return device_known_bug(number, name, group);
     return std::make_shared<GroupImplementation>(name, plain_ends(static_cast<Wrong>(number)), group,
-                                                 Placement{.names_differences = false});
+                                                 gate::Placement{.names_differences = false});
 }
 
 } // namespace truestep::properties::mapl

@@ -75,20 +75,24 @@ class Finding {
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
 };
 
-/// A finding whose texts are made with it.
+/// A finding whose texts are made with it, and its drawing, if any, when it is asked for.
 class PhrasedFinding : public Finding {
   public:
-    PhrasedFinding(std::string message, std::string details, Size size)
-        : message_(std::move(message)), details_(std::move(details)), size_(size) {}
+    PhrasedFinding(
+        std::string message, std::string details, Size size,
+        std::function<std::optional<Drawing>()> draw = [] { return std::nullopt; })
+        : message_(std::move(message)), details_(std::move(details)), size_(size), draw_(std::move(draw)) {}
 
     std::string message() const override { return message_; }
     std::string details() const override { return details_; }
     Size size() const override { return size_; }
+    std::optional<Drawing> drawing() const override { return draw_(); }
 
   private:
     std::string message_;
     std::string details_;
     Size size_;
+    std::function<std::optional<Drawing>()> draw_;
 };
 
 /// The beginning of a finding's message if something failed before the property could be judged.

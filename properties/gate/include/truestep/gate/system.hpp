@@ -119,6 +119,10 @@ struct System {
     [[nodiscard]] const Property& property(const std::string& named) const;
 };
 
+/// The name of the implementation with that known bug of so many, or of the clean one for 0. Throws
+/// truestep::Error if there is none.
+[[nodiscard]] std::string name_of_planted(int number, std::size_t known_bugs);
+
 /// The system of that name. Throws truestep::Error that lists the names.
 [[nodiscard]] const System& find_system(const std::vector<System>& systems, const std::string& name);
 
