@@ -1,7 +1,9 @@
 // Properties of Muon's update: what it makes of singular values, and that it turns with its matrix.
 #include <algorithm>
+#include <cmath>
 
 #include <truestep/problem/text.hpp>
+#include <truestep/reference/bf16.hpp>
 #include <truestep/reference/dense/muon.hpp>
 #include <truestep/verify/decomposition.hpp>
 
@@ -17,6 +19,80 @@ Eigen::MatrixXd matrix_of(const Trial& trial, std::size_t tensor, const Floats& 
     const std::vector<Index>& shape = trial.scenario.problem.tensors[tensor].shape;
     return Eigen::Map<const Rows>(values.data() + trial.layout().begin(tensor), shape[0], shape[1])
         .cast<double>();
+}
+
+/// The number of bf16 that fp32 rounds a sum to, or NaN where it may be either of two; `size` is the sum of
+/// its terms' magnitudes.
+double kept(double sum, double size) {
+    const double nearest = reference::nearest_bf16(sum);
+    const double off = 0x1p-21 * size;
+    return reference::nearest_bf16(sum - off) == nearest && reference::nearest_bf16(sum + off) == nearest
+               ? nearest
+               : std::nan("");
+}
+
+/// What the iteration in bf16 makes of an entry that is alone in its row and column, or NaN if fp32 may
+/// decide. It is the polynomial of a number then, and no sum has two terms.
+double iterated_alone(const Group& group, double x) {
+    for (int t = 0; t < group.iterations && x != 0.0; ++t) {
+        const auto [a, b, c] = reference::dense::quintic(group, t);
+        const double G = kept(x * x, 0.0);
+        const double B = kept((b * G) + (c * G * G), (std::abs(b) * G) + (std::abs(c) * G * G));
+        x = std::abs(x) < 0x1p-40 ? std::nan("")
+                                  : kept((a * x) + (B * x), std::abs(a * x) + std::abs(B * x));
+    }
+    return x;
+}
+
+/// Muon in bf16 rounds where section 37 rounds: checked, bit by bit, on matrices with one entry in a row.
+void rounds_to_bf16(Trial& trial) {
+    Scenario& scenario = trial.scenario;
+    for (Group& group : scenario.problem.groups)
+        group.iteration = Iteration::bf16;
+    const auto is_entry = [](const std::vector<Index>& shape, Index i) {
+        const Index row = i / shape[1];
+        return row < shape[1] && i % shape[1] == (row + 1) % std::min(shape[0], shape[1]);
+    };
+    scenario.gradient = [=, layout = trial.layout(),
+                         inner = scenario.gradient](const Problem& problem, Index micro_batch, Index step) {
+        Floats values = inner(problem, micro_batch, step);
+        for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
+            for (Index i = layout.begin(tensor); is_muon(problem, tensor) && i < layout.end(tensor); ++i)
+                if (!is_entry(problem.tensors[tensor].shape, i - layout.begin(tensor)))
+                    values[static_cast<std::size_t>(i)] = 0.0F;
+        return values;
+    };
+    const std::vector<RankRecord> all = trial.completed(scenario);
+    Floats before = scenario.start;
+    for (Index step = 1; step <= scenario.steps; ++step) {
+        const Whole whole = trial.whole(all, step);
+        for (std::size_t tensor = 0; tensor < scenario.problem.tensors.size(); ++tensor) {
+            if (!is_muon(scenario.problem, tensor))
+                continue;
+            const std::vector<Index>& shape = scenario.problem.tensors[tensor].shape;
+            const std::size_t index = groups_of(scenario.problem)[tensor];
+            const Group& group = scenario.problem.groups[index];
+            const double rate = scenario.rates(step)[index];
+            const auto decay = static_cast<float>(1.0 - rate * group.weight_decay);
+            const auto by = static_cast<float>(rate * rate_factor(group.scale, shape[0], shape[1]));
+            const Eigen::MatrixXd U = matrix_of(trial, tensor, whole.m).unaryExpr(&reference::nearest_bf16);
+            const double scale = reference::nearest_bf16(reference::dense::first_scale(group, U.norm()));
+            for (Index i = 0; i < U.size(); ++i) {
+                const auto at = static_cast<std::size_t>(trial.layout().begin(tensor) + i);
+                const auto x = static_cast<float>(U(i / shape[1], i % shape[1]) / scale);
+                const double made = iterated_alone(group, reference::nearest_bf16(static_cast<double>(x)));
+                if (std::isnan(made))
+                    continue;
+                const float expected = (before[at] * decay) - (by * static_cast<float>(made));
+                trial.expect(whole.w[at] == expected, step,
+                             "after step " + std::to_string(step) + " in bf16 the matrix " +
+                                 scenario.problem.tensors[tensor].name + " has " +
+                                 verify::with_bits(whole.w[at]) + " at " + std::to_string(i) + " for " +
+                                 verify::with_bits(expected));
+            }
+        }
+        before = whole.w;
+    }
 }
 
 // 9. Muon moves a matrix by p(s) u v^T for each of its momentum's singular values s and vectors u, v.
@@ -53,6 +129,8 @@ void orthogonal(Trial& trial) {
         }
         before = whole.w;
     }
+    if (trial.is_exact() && trial.run_case.seed % 4 == 3)
+        rounds_to_bf16(trial);
 }
 
 /// Some orthogonal matrix, no entry of which is 0 or 1.

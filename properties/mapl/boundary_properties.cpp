@@ -77,24 +77,6 @@ bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
     return few;
 }
 
-/// Compares indices and codewords bit for bit, where Z is known exactly. Returns whether Z as it was sent
-/// has few bits.
-bool codewords_are_exact(Trial& trial, Index boundary, Index step) {
-    const auto b = static_cast<std::size_t>(boundary);
-    const Boundary<float> sides = shown_boundary<float>(trial, boundary, step);
-    FollowedBooks<float> books(trial, boundary, step);
-    bool few = true;
-    for (Index micro = 0; micro < trial.run.micro; ++micro) {
-        const Floats& x = trial.seen[b].at(key(step, micro, "X"));
-        Matrix<float> X(static_cast<Index>(x.size()) / trial.run.width, trial.run.width);
-        std::ranges::copy(x, X.data());
-        const Matrix<float> Z = times(sides.less_anchor(X, ids_of(trial, step, micro)), sides.A);
-        few = few_bits(floats_of(books.follow(Z, micro))) && few;
-    }
-    books.end();
-    return few;
-}
-
 void as_the_reference(Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
     const RankRecording& sender = trial.seen[b];
@@ -191,23 +173,6 @@ Case full_rank(Case run) {
     return run;
 }
 
-/// Sends given activations in its first step.
-class Sends final : public Stage {
-  public:
-    using Given = std::function<Floats(Index micro)>;
-    Sends(std::unique_ptr<Stage> inner, Given given) : inner_(std::move(inner)), given_(std::move(given)) {}
-    Floats forward(Index step, Index micro, const Floats& arrived) override {
-        return step == 0 ? given_(micro) : inner_->forward(step, micro, arrived);
-    }
-    Floats backward(Index step, Index micro, const Floats& gradient) override {
-        return inner_->backward(step, micro, gradient);
-    }
-
-  private:
-    std::unique_ptr<Stage> inner_;
-    Given given_;
-};
-
 // 3. What the anchor and A span passes unchanged.
 void spanned(Trial& trial) {
     const Case run = trial.run;
@@ -215,7 +180,7 @@ void spanned(Trial& trial) {
     trial.scenario.stage = [run, begun](int stage) -> std::unique_ptr<Stage> {
         if (stage + 1 == run.workers)
             return made_up_stage(run, stage);
-        return std::make_unique<Sends>(made_up_stage(run, stage), [run, begun, stage](Index micro) {
+        return sends_first(made_up_stage(run, stage), [run, begun, stage](Index micro) {
             const EndState state = begun.state(stage, Side::sender);
             Floats rows = state.rows;
             if (rows.empty() && run.anchors != Anchors::none)
@@ -271,7 +236,7 @@ void projector(Trial& trial) {
     again.stage = [run, first = trial.seen](int stage) -> std::unique_ptr<Stage> {
         if (stage + 1 == run.workers)
             return made_up_stage(run, stage);
-        return std::make_unique<Sends>(made_up_stage(run, stage), [first, stage](Index micro) {
+        return sends_first(made_up_stage(run, stage), [first, stage](Index micro) {
             return first[static_cast<std::size_t>(stage) + 1].at(key(0, micro, "Xhat"));
         });
     };

@@ -1,6 +1,8 @@
 // Z as indices of codewords (section 23.1).
 #include <algorithm>
 
+#include <truestep/problem/mix64.hpp>
+
 #include "family.hpp"
 #include "quantized_message.hpp"
 
@@ -31,26 +33,12 @@ void no_round_makes_it_worse(Trial& trial, const Quantizer<double>& quantizer, c
 void decoded_is_itself(Trial& trial) {
     const Case run = trial.run;
     Scenario again = trial.scenario;
-    class Repeats final : public Stage {
-      public:
-        Repeats(std::unique_ptr<Stage> inner, Floats first)
-            : inner_(std::move(inner)), first_(std::move(first)) {}
-        Floats forward(Index step, Index micro, const Floats& arrived) override {
-            return step == 0 && micro == 0 ? first_ : inner_->forward(step, micro, arrived);
-        }
-        Floats backward(Index step, Index micro, const Floats& gradient) override {
-            return inner_->backward(step, micro, gradient);
-        }
-
-      private:
-        std::unique_ptr<Stage> inner_;
-        Floats first_;
-    };
     again.stage = [run, first = trial.seen](int stage) -> std::unique_ptr<Stage> {
         if (stage + 1 == run.workers)
             return made_up_stage(run, stage);
-        return std::make_unique<Repeats>(made_up_stage(run, stage),
-                                         first[static_cast<std::size_t>(stage) + 1].at(key(0, 0, "Xhat")));
+        return sends_first(made_up_stage(run, stage), [first, stage](Index micro) {
+            return first[static_cast<std::size_t>(stage) + 1].at(key(0, micro, "Xhat"));
+        });
     };
     const std::vector<RankRecording> seen = trial.play(again);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
@@ -99,6 +87,14 @@ class Scaled final : public Stage {
     float factor_;
 };
 
+/// Runs a trial whose Z is exact, and judges its codewords: bit for bit.
+void judged_as_the_rule(Trial& trial, Trial& other) {
+    other.seen = other.play(other.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        static_cast<void>(codewords_are_exact(other, boundary, 0));
+    trial.judged = other.judged;
+}
+
 /// Checks that values whose squares underflow get the codewords of the rule, too.
 void the_nearest_of_tiny_ones(Trial& trial) {
     static constexpr float factor = 0x1p-73F;
@@ -112,20 +108,40 @@ void the_nearest_of_tiny_ones(Trial& trial) {
     tiny.scenario.stage = [inner = trial.scenario.stage](int stage) {
         return std::make_unique<Scaled>(inner(stage), factor);
     };
-    tiny.seen = tiny.play(tiny.scenario);
-    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
-        const auto b = static_cast<std::size_t>(boundary);
-        const Matrix<float> A = shown_boundary<float>(tiny, boundary, 0).A;
-        FollowedBooks<float> books(tiny, boundary, 0);
-        for (Index micro = 0; micro < trial.run.micro; ++micro) {
-            const Floats& x = tiny.seen[b].at(key(0, micro, "X"));
-            Matrix<float> X(static_cast<Index>(x.size()) / trial.run.width, trial.run.width);
-            std::ranges::copy(x, X.data());
-            static_cast<void>(books.follow(times(X, A), micro));
-        }
-        books.end();
-    }
-    trial.judged = tiny.judged;
+    judged_as_the_rule(trial, tiny);
+}
+
+/// Checks that |c|^2 - 2 v c in fp32 decides nothing where its rounding does: each value is little more
+/// than 1, and the codewords differ by parts of its last bit, so some are as near as others and others not.
+void the_nearest_of_near_ties(Trial& trial) {
+    Trial close = trial;
+    close.run.data = DataClass::dyadic;
+    close.scenario = scenario_of(close.run);
+    const auto bits_of = [seed = close.run.seed](Index what, std::size_t i) {
+        return problem::mix64(problem::mix64(static_cast<std::uint64_t>(seed * 64 + what)) + i);
+    };
+    close.scenario.state = [bits_of, inner = close.scenario.state](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        for (std::size_t i = 0; i < state.codebooks.size(); ++i)
+            if (state.codebooks[i] != 0.0F) // of the first codewords all are 0
+                state.codebooks[i] = static_cast<float>(16 + bits_of(boundary, i) % 64) * 0x1p-28F;
+        return state;
+    };
+    close.scenario.stage = [bits_of, run = close.run, state = close.scenario.state](int stage) {
+        return sends_first(made_up_stage(run, stage), [=](Index micro) {
+            const Floats a = state(stage, Side::sender).a;
+            const auto width = static_cast<std::size_t>(run.width);
+            const auto rank = static_cast<std::size_t>(run.rank);
+            Floats x(static_cast<std::size_t>(tokens_of(run, 0, micro)) * width, 0.0F);
+            for (std::size_t i = 0; i < x.size(); ++i) // Z A^T, of which Z is this again: sums are exact
+                for (std::size_t k = 0; k < rank; ++k)
+                    x[i] += (1.0F + static_cast<float>(bits_of(32 + micro, i / width * rank + k) % 16384) *
+                                        0x1p-18F) *
+                            a[i % width * rank + k];
+            return x;
+        });
+    };
+    judged_as_the_rule(trial, close);
 }
 
 // 14.
@@ -162,8 +178,8 @@ void quantization(Trial& trial) {
         decoded_is_itself(trial);
     the_same_in_any_order(trial);
     the_same_under_any_delay(trial);
-    if (run.dyadic() && run.anchors == Anchors::none)
-        the_nearest_of_tiny_ones(trial);
+    if (run.anchors == Anchors::none)
+        (run.dyadic() ? the_nearest_of_tiny_ones : the_nearest_of_near_ties)(trial);
 }
 Case quantized(Case run) {
     if (run.codewords == 0) {

@@ -1,6 +1,7 @@
 // Decodes messages that hold codeword indices, and checks that the codebooks follow the rule.
 #include "quantized_message.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <truestep/verify/mapl/judgement.hpp>
@@ -144,5 +145,21 @@ void FollowedBooks<T>::end() {
 
 template class FollowedBooks<float>;
 template class FollowedBooks<verify::Bounded>;
+
+bool codewords_are_exact(Trial& trial, Index boundary, Index step) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Boundary<float> sides = shown_boundary<float>(trial, boundary, step);
+    FollowedBooks<float> books(trial, boundary, step);
+    bool few = true;
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        const Floats& x = trial.seen[b].at(key(step, micro, "X"));
+        Matrix<float> X(static_cast<Index>(x.size()) / trial.run.width, trial.run.width);
+        std::ranges::copy(x, X.data());
+        const Matrix<float> Z = times(sides.less_anchor(X, ids_of(trial, step, micro)), sides.A);
+        few = few_bits(floats_of(books.follow(Z, micro))) && few;
+    }
+    books.end();
+    return few;
+}
 
 } // namespace truestep::properties::mapl

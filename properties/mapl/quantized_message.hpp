@@ -41,4 +41,8 @@ class FollowedBooks {
     Quantizer<T> made_;     ///< the same C, and L as the reference learns it
 };
 
+/// Compares indices and codewords bit for bit, where Z is known exactly. Returns whether Z as it was sent
+/// has few bits.
+[[nodiscard]] bool codewords_are_exact(Trial& trial, Index boundary, Index step);
+
 } // namespace truestep::properties::mapl

@@ -66,6 +66,23 @@ class MadeUp final : public Stage {
     Floats summed_;
 };
 
+class SendsFirst final : public Stage {
+  public:
+    using Given = std::function<Floats(Index micro)>;
+    SendsFirst(std::unique_ptr<Stage> inner, Given given)
+        : inner_(std::move(inner)), given_(std::move(given)) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        return step == 0 ? given_(micro) : inner_->forward(step, micro, arrived);
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step, micro, gradient);
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    Given given_;
+};
+
 } // namespace
 
 Floats synthetic(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
@@ -126,6 +143,10 @@ Floats dyadic_codebooks(const Settings& settings, std::uint64_t seed) {
 
 std::unique_ptr<Stage> made_up_stage(const Case& run, int stage) {
     return std::make_unique<MadeUp>(run, stage);
+}
+
+std::unique_ptr<Stage> sends_first(std::unique_ptr<Stage> stage, std::function<Floats(Index)> given) {
+    return std::make_unique<SendsFirst>(std::move(stage), std::move(given));
 }
 
 std::vector<int> Scenario::ranks_of(int of_stage) const {

@@ -102,6 +102,9 @@ struct Scenario {
 
 /// A stage whose output and gradients are made up.
 [[nodiscard]] std::unique_ptr<Stage> made_up_stage(const Case& run, int stage);
+/// A stage that sends given activations in its first step.
+[[nodiscard]] std::unique_ptr<Stage> sends_first(std::unique_ptr<Stage> stage,
+                                                 std::function<Floats(Index micro)> given);
 
 /// One action of a stage, in the order of a schedule.
 struct Turn {

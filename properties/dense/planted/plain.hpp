@@ -76,6 +76,7 @@ enum Bug : int {
     first_on_devices, ///< the numbers of device code's, 55 to 64
     last_on_devices = first_on_devices + 9,
     steps_not_compared,
+    iteration_in_fp32,
     number_of_bugs
 };
 

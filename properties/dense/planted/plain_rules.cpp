@@ -133,6 +133,8 @@ void PlainRules::muon(const Step& step, std::size_t tensor, const Floats& mean, 
     const float rest = bug_ == own_momentum ? 1.0F : once(1.0 - group.momentum);
     if (bug_ == one_iteration_less)
         group.iterations -= 1;
+    if (bug_ == iteration_in_fp32)
+        group.iteration = Iteration::fp32;
     const bool swapped = bug_ == scale_of_transposed;
     const double factor = bug_ == scale_forgotten
                               ? 1.0

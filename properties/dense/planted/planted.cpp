@@ -101,6 +101,8 @@ std::vector<gate::KnownBug> known_bugs() {
     std::ranges::copy(known_bugs_on_devices().listed(), std::back_inserter(all));
     all.push_back({steps_not_compared, "ranks do not compare the step from which they begin again",
                    "Ranks part. Needs a rank that reads an older checkpoint."});
+    all.push_back({iteration_in_fp32, "Muon iterates in fp32 where it is to keep bf16",
+                   "Directions are better than they should be. Needs Muon in bf16."});
     return all;
 }
 

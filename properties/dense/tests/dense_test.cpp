@@ -110,6 +110,7 @@ TEST(Properties, EachCatchesAKnownBug) {
                                                 {"tried_again", refuses_alone},
                                                 {"restart.strange", runs_mixed},
                                                 {"restart.stale", steps_not_compared},
+                                                {"orthogonal", iteration_in_fp32},
                                                 {"reference", nesterov_forgotten}};
     for (const auto& [property, bug] : catches)
         EXPECT_TRUE(counterexample(*planted(bug, threads()), property, 300)) << property;

@@ -75,6 +75,7 @@ enum Wrong : int {
     start_not_finite_taken,
     columns_by_themselves,
     replicas_not_compared,
+    scores_trusted,
     wrong_end, ///< one behind the last
 };
 

@@ -22,8 +22,9 @@ Word Codewords::nearest(const float* v, const Floats& of, std::size_t book) cons
     for (Word word = 0; word < shape_.words; ++word) {
         float sum = 0.0F;
         for (std::size_t i = 0; i < shape_.width; ++i) {
-            const float off = v[i] - of[shape_.at(book, word) + i];
-            sum += off * off;
+            const float c = of[shape_.at(book, word) + i];
+            const float off = v[i] - c;
+            sum += wrong_ == scores_trusted ? (c * c) - (2.0F * v[i] * c) : off * off;
         }
         if (word == 0 || sum < least || (wrong_ == ties_to_higher && sum == least)) {
             best = word;

@@ -123,7 +123,9 @@ std::vector<gate::KnownBug> known_bugs() {
              {columns_by_themselves, "each column projected by itself: of sym(A^T g) the diagonal alone",
               "Right for columns in another order, and not for such as are rotated. Needs a rank of 2."},
              {replicas_not_compared, "replicas not compared at the start",
-              "A follows the mean from other places. Needs two replicas."}})
+              "A follows the mean from other places. Needs two replicas."},
+             {scores_trusted, "the nearest codeword taken by |c|^2 - 2 v c in fp32",
+              "Rounding decides. Needs codewords that are nearly as near."}})
         all.push_back(known_bug);
     return all;
 }
