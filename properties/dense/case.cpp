@@ -238,7 +238,7 @@ Problem problem_of(const Case& run, Index ranks) {
     problem.micro_batches.assign(static_cast<std::size_t>(ranks), static_cast<int>(run.micro));
     // In a tree only the last rank may have fewer.
     if (run.uneven == 1 && ranks > 1)
-        problem.micro_batches.back() = run.order == Order::tree ? static_cast<int>((run.micro + 1) / 2) : 1;
+        problem.micro_batches.back() = run.order == Order::tree ? static_cast<int>(run.micro - 1) : 1;
     problem.order = run.order;
     problem.accumulation = run.accumulation;
     problem.clip_norm = run.clip;
@@ -260,7 +260,6 @@ Problem problem_of(const Case& run, Index ranks) {
     Group others = first;
     others.roles = {"vector", "embedding"};
     if (run.rule == Rule::muon) {
-        first.epsilon = 1e-7;
         others.rule = Rule::adamw;
     }
     if (run.groups != Dealing::one) {

@@ -220,6 +220,15 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
     }
+    // The last rank's sum is of three nodes of the tree.
+    Case tree;
+    tree.tensors = {{"a", {7}, "vector"}};
+    tree.workers = 2;
+    tree.micro = 8;
+    tree.uneven = 1;
+    tree.order = Order::tree;
+    tree.data = DataClass::normal;
+    all.push_back(spec().text(tree));
     // A matrix of Muon, as nearly square as that size can be.
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
         Index rows = static_cast<Index>(std::sqrt(static_cast<double>(size)));
