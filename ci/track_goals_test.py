@@ -15,15 +15,16 @@ MACHINE = {"processor": "Made <up>", "cores": 2, "compiler": "GNU 12.2.0"}
 class Goals(unittest.TestCase):
     """Each processor's history is judged by itself."""
 
-    def run_of(self, commit, share, goal=None):
+    def run_of(self, commit, share, goal=None, **more):
         row = {"of": "floor", "share": share} | ({"goal": goal} if goal else {})
-        return {"commit": commit, "machine": MACHINE, "rows": {"fold/d:8": row}}
+        return {"commit": commit, "machine": MACHINE | more, "rows": {"fold/d:8": row}}
 
     def test_met_and_not_met(self):
         for share, word in ((0.95, "MET "), (0.9499, "NOT MET ")):
             head, line = track_goals.table([self.run_of("c", share, 0.95)])
             self.assertTrue(line.startswith(word), line)
             self.assertIn("Made <up>", head)
+            self.assertIn("GNU 12.2.0, kernels avx2, at c", track_goals.table([self.run_of("c", share, 0.95, kernels="avx2")])[0])
         self.assertEqual(track_goals.table([self.run_of("c", 0.5)]), [])
         self.assertEqual(track_goals.table([]), [])
 

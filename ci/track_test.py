@@ -316,6 +316,11 @@ class Base(unittest.TestCase):
         self.git("commit", "--quiet", "-m", text)
         return self.git("rev-parse", "HEAD")
 
+    def test_named_kernels_have_a_history_of_their_own(self):
+        what = {"processor": "Made (up)", "cores": 2, "compiler": "GNU 12.2.0"}
+        self.assertEqual(self.track.kind_of(what), "made-up-2-cores-gnu-12.2.0")
+        self.assertEqual(self.track.kind_of(what | {"kernels": "avx2"}), "made-up-2-cores-gnu-12.2.0-avx2")
+
     def test_the_commit_before(self):
         self.assertEqual(self.track.default_base(), self.commits[1])
 

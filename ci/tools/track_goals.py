@@ -27,5 +27,6 @@ def table(runs):
         if shares and row["share"] < FALLEN * min(shares):
             fallen.append(f"FALLEN   {name}: {row['share']:.3f}, at least {min(shares):.3f} in the {len(shares)} runs before")
     what = last["machine"]
-    head = [f"{what['processor']}, {what['cores']} cores, {what['compiler']}, at {last['commit']}:"]
+    kernels = f", kernels {what['kernels']}" if "kernels" in what else ""
+    head = [f"{what['processor']}, {what['cores']} cores, {what['compiler']}{kernels}, at {last['commit']}:"]
     return head + met + fallen if met or fallen else []

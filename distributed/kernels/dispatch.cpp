@@ -1,5 +1,7 @@
-// Chooses the kernels for this CPU's instruction set, and forwards each call to them.
+// Chooses the kernels for this CPU's instruction set, or those that TRUESTEP_KERNELS names, and forwards
+// each call to them.
 #include <atomic>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -43,7 +45,7 @@ const Table& table_of(Variant variant) {
 }
 
 std::atomic<Variant>& chosen() {
-    static std::atomic<Variant> variant = supported_variants().back();
+    static std::atomic<Variant> variant = variant_for(std::getenv("TRUESTEP_KERNELS"));
     return variant;
 }
 
@@ -67,6 +69,19 @@ std::vector<Variant> supported_variants() {
         if (supported(candidate))
             result.push_back(candidate);
     return result;
+}
+
+Variant variant_for(const char* asked) {
+    const std::vector<Variant> all = supported_variants();
+    if (asked == nullptr)
+        return all.back();
+    std::string names;
+    for (const Variant one : all) {
+        if (name(one) == asked)
+            return one;
+        names += (names.empty() ? "" : ", ") + std::string(name(one));
+    }
+    throw std::invalid_argument("TRUESTEP_KERNELS=" + std::string(asked) + ": this machine has " + names);
 }
 
 Variant variant() {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <set>
@@ -16,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "passes.hpp"
+#include "table.hpp"
 
 namespace truestep::distributed::host {
 namespace {
@@ -52,12 +54,27 @@ INSTANTIATE_TEST_SUITE_P(Variants, KernelTest, ::testing::ValuesIn(supported_var
 TEST(VariantTest, ThePlainOneIsEverywhereAndTheBestInUse) {
     ASSERT_FALSE(supported_variants().empty());
     EXPECT_EQ(supported_variants().front(), Variant::plain);
-    EXPECT_EQ(variant(), supported_variants().back());
+    EXPECT_EQ(variant_for(nullptr), supported_variants().back());
     EXPECT_EQ(name(Variant::plain), "plain");
     EXPECT_EQ(name(Variant::avx2), "avx2");
     EXPECT_EQ(name(Variant::avx512), "avx512");
     EXPECT_EQ(name(static_cast<Variant>(9)), "unknown");
     EXPECT_THROW(use_variant(static_cast<Variant>(9)), std::invalid_argument);
+}
+
+/// In a process of its own, because one is chosen once.
+TEST(VariantDeathTest, TheEnvironmentNamesOne) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    constexpr const char* named = "TRUESTEP_KERNELS";
+    const char* const given = std::getenv(named);
+    const std::string before = given == nullptr ? "" : given;
+    for (const Variant asked : supported_variants()) {
+        setenv(named, std::string(name(asked)).c_str(), 1);
+        EXPECT_EXIT(std::exit(variant() == asked ? 7 : 1), ::testing::ExitedWithCode(7), "");
+    }
+    given == nullptr ? unsetenv(named) : setenv(named, before.c_str(), 1);
+    EXPECT_THROW(static_cast<void>(variant_for("fastest")), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(variant_for("")), std::invalid_argument);
 }
 
 /// Compares with the instruction sets that the operating system reports. A machine that loses its
