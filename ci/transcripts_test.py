@@ -23,6 +23,7 @@ NOT_RUN = {
     "at_home/at_home": "it is built by that",
     "truestep planted": "it takes minutes; ci/planted-test holds its table",
     "truestep fingerprints": "its files are of runs with PyTorch",
+    "ci/check": "it builds; ci/check_sample.py compares it",
     "torchrun": "it needs PyTorch; bindings/python/tests/test_example.py runs it",
 }
 

@@ -119,7 +119,7 @@ TRUESTEP_TARGET Index repack_words(Index words, const std::uint64_t* last, const
                                    const float* m_end, const std::uint64_t* current, float*& all_packed,
                                    const float* packed_end) {
     constexpr int few =
-        2; // selected values of a word, whose number is not asked for: it is hard to predict
+        3; // selected values of a word, whose number is not asked for: it is hard to predict
     const float* m = all_m;
     float* packed = all_packed;
     Index word = 0;
