@@ -40,7 +40,7 @@ std::shared_ptr<const gate::Implementation> with(int known_bug) {
 std::shared_ptr<const gate::Implementation> host(gate::Unsupported unsupported = {}) {
     return std::make_shared<properties::gasloc::Workers>(
         "host", properties::gasloc::workers(), threads(),
-        properties::gasloc::Placement{.unsupported = std::move(unsupported)});
+        gate::Placement{.unsupported = std::move(unsupported)});
 }
 
 /// 8.5 rounds with a restart in the middle.
