@@ -31,8 +31,8 @@ double kept(double sum, double size) {
                : std::nan("");
 }
 
-/// What the iteration in bf16 makes of an entry that is alone in its row and column, or NaN if fp32 may
-/// decide. It is the polynomial of a number then, and no sum has two terms.
+/// Iterates in bf16 an entry that is alone in its row and column: a polynomial of one number, for no sum
+/// has two terms. The result is NaN if the rounding of fp32 could decide.
 double iterated_alone(const Group& group, double x) {
     for (int t = 0; t < group.iterations && x != 0.0; ++t) {
         const auto [a, b, c] = reference::dense::quintic(group, t);

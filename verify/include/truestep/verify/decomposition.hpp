@@ -6,7 +6,7 @@
 
 namespace truestep::verify {
 
-/// u * values * v^T; the values descend.
+/// The matrix is u * values * v^T, and the values descend.
 struct SingularParts {
     Eigen::MatrixXd u;
     Eigen::VectorXd values;
@@ -14,7 +14,7 @@ struct SingularParts {
 };
 [[nodiscard]] SingularParts singular_parts(const Eigen::MatrixXd& of);
 
-/// Of a symmetric matrix; the values ascend.
+/// The matrix is symmetric, and the values ascend.
 struct EigenParts {
     Eigen::VectorXd values;
     Eigen::MatrixXd vectors;

@@ -31,7 +31,7 @@ template <class Value>
 struct OneOf {
     std::vector<Value> values;
 
-    /// As RapidCheck calls a generator: rc::Gen<Value>(one_of(...)) is one.
+    /// RapidCheck calls a generator so: rc::Gen<Value>(one_of(...)) compiles.
     rc::Shrinkable<Value> operator()(const rc::Random& random, int size) const {
         return rc::shrinkable::map(from_to<std::size_t>(0, values.size() - 1)(random, size),
                                    [all = values](std::size_t place) { return all[place]; });
@@ -42,7 +42,7 @@ OneOf<Value> one_of(std::vector<Value> values) {
     return {std::move(values)};
 }
 
-/// What a drawn value does to a case. It does not name the case's type, so that RapidCheck's templates are
+/// Writes a drawn value into a case. The case's type is not named, so that RapidCheck's templates are
 /// compiled once for all systems, not once for each setting of each.
 using Change = std::function<void(void*)>;
 using Changes = std::vector<Change>;
