@@ -3,8 +3,9 @@
 
 Usage: ci/check_sample.py FILE             compares README's listing with what ci/check has printed into FILE
        ci/check_sample.py --update FILE    puts it into README
-Exit status: 0 the same, 1 not."""
+Exit status: 0 the same, 1 not, 2 bad input."""
 
+import os
 import pathlib
 import re
 import sys
@@ -25,11 +26,15 @@ def without_figures(text):
 
 
 def main():
-    *update, name = sys.argv[1:]
-    made = shown(pathlib.Path(name).read_text(encoding="utf-8"))
+    *update, name = sys.argv[1:] or [""]
     page = README.read_text(encoding="utf-8")
     found = LISTING.search(page)
-    if update == ["--update"]:
+    if update not in ([], ["--update"]) or not os.path.isfile(name) or not found:
+        print("ci/check_sample.py: " + ("give what ci/check printed, as a file; see the head of this script" if found else f"{README} has no listing"),
+              file=sys.stderr)
+        return 2
+    made = shown(pathlib.Path(name).read_text(encoding="utf-8"))
+    if update:
         README.write_text(page[:found.start(2)] + made + page[found.end(2):], encoding="utf-8")
     elif without_figures(found.group(2)) != without_figures(made):
         print(f"ci/check prints\n{made}and README shows\n{found.group(2)}To show what it prints: ci/check >FILE; ci/check_sample.py --update FILE")
