@@ -29,6 +29,16 @@ std::set<std::string> names_in(const FileSystem& files, const fs::path& folder) 
     return {names.begin(), names.end()};
 }
 
+std::string difference(const std::string& there, const std::string& here) {
+    const auto at = static_cast<std::size_t>(std::ranges::mismatch(there, here).in1 - there.begin());
+    const std::size_t comma = at == 0 ? std::string::npos : there.rfind(", ", at - 1);
+    const std::size_t begin = comma == std::string::npos ? 0 : comma + 2;
+    const auto item = [begin](const std::string& all) {
+        return begin < all.size() ? all.substr(begin, all.find(", ", begin) - begin) : "nothing more";
+    };
+    return item(there) + " where this run has " + item(here);
+}
+
 std::string name_of_part(std::string_view what, int rank, int ranks) {
     return std::string(what) + "-" + std::to_string(rank) + "-of-" + std::to_string(ranks) + ".safetensors";
 }

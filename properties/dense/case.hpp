@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -97,6 +98,16 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
 /// The settings of a case, which begins "rule=adamw,tensors=m1x1,workers=1,...".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
 
+/// How one rank begins: a problem and all parameters, which all ranks should have alike, or the folder in
+/// which every rank before has saved.
+struct Beginning {
+    Problem problem;
+    Floats parameters;
+    std::filesystem::path folder; ///< empty: it begins with the parameters
+    bool sharded = true;
+    int threads = 1;
+};
+
 /// A case with all that follows from it. Properties change scenarios in ways that no case describes.
 struct Scenario {
     Problem problem;
@@ -111,11 +122,11 @@ struct Scenario {
     /// The gradient of the micro-batch with that index among all of a step.
     std::function<Floats(const Problem& problem, Index micro_batch, Index step)> gradient;
     std::function<std::vector<double>(Index step)> rates;
-    /// What one rank is given in place of the problem.
-    std::function<Problem(int rank, Problem problem)> problem_of = [](int, Problem same) { return same; };
+    /// Changes how one rank begins.
+    std::function<void(int rank, Beginning& beginning)> change = [](int, Beginning&) {};
     int odd_rank = -1;      ///< that first tries a step with another rate or a micro-batch too few
     Index odd_step = 0;     ///< this one, which then is tried again
-    bool lacks = false;     ///< a micro-batch
+    double odd_rate = 0.0;  ///< what it adds to the last group's rate; 0: it lacks a micro-batch
     int strange_rank = -1;  ///< whose file in the checkpoint is of another run
     int stale_rank = -1;    ///< that begins again from the checkpoint of the step before
     int failing_rank = -1;  ///< whose link is cut; -1: none

@@ -166,27 +166,29 @@ void GroupImplementation::play(const Scenario& scenario, Index first, Index last
         return step;
     };
     try {
-        subject = begin_({scenario.problem_of(rank, problem), scenario.start, from,
-                          from.empty() ? scenario.sharded : scenario.sharded_after, scenario.threads},
-                         counted);
+        Beginning beginning{problem, scenario.start, from,
+                            from.empty() ? scenario.sharded : scenario.sharded_after, scenario.threads};
+        scenario.change(rank, beginning);
+        subject = begin_(beginning, counted);
         (first == 1 ? record.steps : record.restarted)[first - 1] = seen(false);
         for (Index step = first; step <= last; ++step) {
             if (rank == scenario.failing_rank && step == scenario.failing_step)
                 counted.lose_link_after(static_cast<std::uint64_t>(scenario.exchanges));
             const int micro_batches = problem.micro_batches[static_cast<std::size_t>(rank)];
             const bool odd = rank == scenario.odd_rank;
+            const bool lacks = odd && scenario.odd_rate == 0.0;
             for (Index micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
                 if (step == scenario.odd_step && micro_batch + 1 == micro_batches) {
-                    if (!odd || !scenario.lacks)
+                    if (!lacks)
                         subject->add(scenario.gradient(problem, begin + micro_batch, step));
                     std::vector<double> rates = scenario.rates(step);
-                    rates.back() += odd && !scenario.lacks ? 1.0 : 0.0;
+                    rates.back() += odd ? scenario.odd_rate : 0.0;
                     try {
                         subject->step(rates);
                     } catch (const Error& error) {
                         record.tried = error.what();
                     }
-                    if (!odd || !scenario.lacks)
+                    if (!lacks)
                         continue;
                 }
                 subject->add(scenario.gradient(problem, begin + micro_batch, step));

@@ -73,15 +73,6 @@ class Halted : public std::runtime_error {
     explicit Halted(const std::string& text) : std::runtime_error(text) {}
 };
 
-/// How one rank begins: a problem that all ranks should have alike, and all parameters, or the folder in
-/// which every rank before has saved.
-struct Beginning {
-    Problem problem;
-    Floats parameters;
-    std::filesystem::path folder; ///< empty: it begins with the parameters
-    bool sharded = true;
-    int threads = 1;
-};
 using Begin = std::function<std::unique_ptr<RankUnderTest>(const Beginning&, distributed::Communicator&)>;
 
 /// The moments that an implementation shows. Parameters are always visible.

@@ -106,37 +106,45 @@ void other_restart(Trial& trial) {
         restart(trial);
 }
 
+/// Expects that no rank begins again, and that each says why in one line that holds all `words`.
+void none_begins_again(Trial& trial, const Scenario& scenario, const std::vector<std::string>& words,
+                       const std::string& why) {
+    const std::vector<RankRecord> all = trial.run(scenario);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        const std::string who = "rank " + std::to_string(rank);
+        const std::string& ended = all[rank].ended;
+        trial.expect(all[rank].restarted.empty(), scenario.restart, who + " begins again, although " + why);
+        for (const std::string& word : words)
+            trial.expect(ended.find(word) != std::string::npos && ended.find('\n') == std::string::npos,
+                         scenario.restart,
+                         who + " does not say in one line with '" + word + "' that " + why + ": " + ended);
+    }
+}
+
 // 7. A checkpoint in which one file is of another run is refused on all ranks.
 void strange_file(Trial& trial) {
     Scenario scenario = trial.scenario;
     scenario.strange_rank = static_cast<int>(trial.run_case.seed % scenario.problem.ranks);
-    const std::vector<RankRecord> all = trial.run(scenario);
-    for (const RankRecord& record : all)
-        trial.expect(record.restarted.empty() && record.ended.find("another run") != std::string::npos &&
-                         record.ended.find('\n') == std::string::npos,
-                     scenario.restart,
-                     "rank " + std::to_string(&record - all.data()) +
-                         (record.restarted.empty() ? " does not say so in one line: " + record.ended
-                                                   : " begins again") +
-                         ", although the file of rank " + std::to_string(scenario.strange_rank) +
-                         " is of another run");
+    none_begins_again(trial, scenario, {"another run"},
+                      "the file of rank " + std::to_string(scenario.strange_rank) + " is of another run");
+}
+
+// 7. A checkpoint of a run with another setting is refused on all ranks. Micro-batches may change.
+void other_settings(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    auto changes = changes_of(scenario.after);
+    std::erase_if(changes, [](const auto& one) { return one.first == "micro_batches"; });
+    const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
+    apply(scenario.after);
+    none_begins_again(trial, scenario, {"settings"}, "the checkpoint is of a run with another " + key);
 }
 
 // 14. Ranks that begin again from different steps are told so.
 void stale_rank(Trial& trial) {
     Scenario scenario = trial.scenario;
     scenario.stale_rank = static_cast<int>(1 + trial.run_case.seed % (scenario.after.ranks - 1));
-    const std::vector<RankRecord> all = trial.run(scenario);
     const std::string name = "rank " + std::to_string(scenario.stale_rank);
-    for (const RankRecord& record : all)
-        trial.expect(record.restarted.empty() && record.ended.find(name) != std::string::npos &&
-                         record.ended.find("step") != std::string::npos &&
-                         record.ended.find('\n') == std::string::npos,
-                     scenario.restart,
-                     "rank " + std::to_string(&record - all.data()) +
-                         (record.restarted.empty() ? " does not say so in one line: " + record.ended
-                                                   : " begins again") +
-                         ", although " + name + " has the checkpoint of the step before");
+    none_begins_again(trial, scenario, {name, "step"}, name + " has the checkpoint of the step before");
 }
 
 Case restarted_sharded(Case run) {
@@ -237,6 +245,8 @@ std::vector<gate::Property> interruption_properties() {
                  {"other number of ranks"}, restarted_with_others),
         property(7, "restart.strange", "A checkpoint with a file of another run is refused on all ranks.",
                  strange_file, {"restart", {"several ranks", 95}}, restarted_sharded),
+        property(7, "restart.settings", "A checkpoint of other settings is refused on all ranks.",
+                 other_settings, {"restart"}, restarted),
         property(14, "restart.stale", "Ranks that begin again from different steps refuse to.", stale_rank,
                  {"restart", {"several ranks", 95}}, restarted_sharded),
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",

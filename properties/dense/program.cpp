@@ -62,12 +62,13 @@ std::vector<RankRecord> ProgramRun::run(const fs::path& folder) {
 
 bool ProgramRun::begin_case(const Problem& problem, const Floats& parameters) {
     const auto message = [&](int rank) {
-        const Problem given = scenario_.problem_of(rank, problem);
+        Beginning given{problem, parameters, {}};
+        scenario_.change(rank, given);
         Json of_rank{{"do", "case"}, {"rank", rank}, {"size", parameters.size()}};
-        of_rank.update(Json::parse(verify::dense::config_text({given, scenario_.steps})));
+        of_rank.update(Json::parse(verify::dense::config_text({given.problem, scenario_.steps})));
         for (const char* of_traces : {"algorithm", "steps"})
             of_rank.erase(of_traces);
-        of_rank["parameters"] = session_.write(rank, "initial", parameters);
+        of_rank["parameters"] = session_.write(rank, "initial", given.parameters);
         return of_rank;
     };
     const std::vector<Json> answers = session_.ask(message, {"case", "refused"});
@@ -193,8 +194,8 @@ void leave_out(const Json& answer, gate::ProgramHello& hello) {
     without("a program's ranks talk by their own means, which the gate does not see", {"traffic", "fault"});
     without("each of a program's ranks shows the whole state", {"shards"});
     without("a program is given settings that are possible", {"refusal"});
-    without("a program's step is not tried again, and its folder has no other run's files",
-            {"tried_again", "restart.strange", "restart.stale"});
+    without("a program's step is not tried again, and its folder holds no other run",
+            {"tried_again", "restart.strange", "restart.settings", "restart.stale"});
     const Json known = answer.value("knows", Json::array());
     if (!known.is_array() || std::ranges::any_of(known, [](const Json& word) { return word != "starts"; }))
         throw Error("\"knows\" is " + known.dump() + "; it may be a list with \"starts\"");

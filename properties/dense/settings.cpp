@@ -1,7 +1,9 @@
 // Properties of settings: whom they concern, that each matters, and that all ranks have the same.
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 #include "trial.hpp"
@@ -120,47 +122,111 @@ Case that_tells(Case run) {
     return run;
 }
 
-// 14, 15. A step in which a rank has another rate, or lacks a micro-batch, is refused on all ranks, which
-// name it; nothing changes, and the step can be tried again.
+// 14, 15. A step in which a rank has another or an impossible rate, or lacks a micro-batch, is refused on
+// all ranks, which name it; nothing changes, and the step can be tried again.
 void tried_again(Trial& trial) {
+    using Limits = std::numeric_limits<double>;
+    constexpr double rates[]{0.0, 1.0, -1000.0, Limits::infinity(), Limits::quiet_NaN()};
     Scenario scenario = trial.scenario;
     const Index seed = trial.run_case.seed;
     scenario.odd_rank = static_cast<int>(1 + seed % (scenario.problem.ranks - 1));
     scenario.odd_step = 1 + seed % scenario.steps;
-    scenario.lacks = seed % 3 == 0;
-    trial.kind(scenario.lacks, "a micro-batch is missing");
+    scenario.odd_rate = rates[static_cast<std::size_t>(seed) % std::size(rates)];
+    const bool lacks = scenario.odd_rate == 0.0;
+    trial.kind(lacks, "a micro-batch is missing");
     const std::vector<RankRecord> all = trial.completed(scenario);
     const std::vector<RankRecord> others = trial.completed(trial.scenario);
     const std::string name = "rank " + std::to_string(scenario.odd_rank);
     for (int rank = 0; rank < scenario.problem.ranks; ++rank) {
         const std::string& why = all[static_cast<std::size_t>(rank)].tried;
-        const bool own = scenario.lacks && rank == scenario.odd_rank;
+        const bool own = scenario.odd_rate != 1.0 && rank == scenario.odd_rank;
         trial.expect(!why.empty() && why.find('\n') == std::string::npos &&
                          (own || why.find(name) != std::string::npos),
                      scenario.odd_step,
-                     name + (scenario.lacks ? " lacks a micro-batch" : " has another rate") +
-                         ", and rank " + std::to_string(rank) +
+                     name + (lacks ? " lacks a micro-batch" : " has another rate") + ", and rank " +
+                         std::to_string(rank) +
                          (why.empty() ? " takes the step" : " does not name it in one line: " + why));
     }
     trial.same(others, all, "those of a run in which the step is not tried before");
 }
 
-/// Expects that every rank refuses to begin, with a line that holds `words`.
-void all_refuse(Trial& trial, const std::vector<RankRecord>& all, const std::string& words,
+/// Expects that every rank refuses to begin, with a line that holds all `words`.
+void all_refuse(Trial& trial, const Scenario& scenario, const std::vector<std::string>& words,
                 const std::string& why) {
+    const std::vector<RankRecord> all = trial.run(scenario);
     for (int rank = 0; rank < trial.scenario.problem.ranks; ++rank) {
         const RankRecord& record = all[static_cast<std::size_t>(rank)];
         const std::string who = "rank " + std::to_string(rank);
         trial.expect(record.steps.empty() && !record.ended.empty(), 0, who + " begins " + why);
-        trial.expect(record.ended.empty() || (record.ended.find(words) != std::string::npos &&
-                                              record.ended.find('\n') == std::string::npos),
-                     0,
-                     who + " refuses to begin " + why + ", but not in one line with '" + words +
-                         "': " + record.ended);
+        for (const std::string& word : words)
+            trial.expect(record.ended.empty() || (record.ended.find(word) != std::string::npos &&
+                                                  record.ended.find('\n') == std::string::npos),
+                         0,
+                         who + " refuses to begin " + why + ", but not in one line with '" + word +
+                             "': " + record.ended);
     }
 }
 
-/// What changes one setting each: of the run, of a tensor, and of the last group.
+// 14, 15. A rank that differs in a setting, a parameter or in who holds what is named, on all ranks.
+void differing_settings(Trial& trial) {
+    const auto seed = static_cast<std::size_t>(trial.run_case.seed);
+    const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
+    std::vector<std::pair<std::string, std::function<void(Beginning&)>>> changes{
+        {"parameters", [seed](Beginning& beginning) {
+             float& value = beginning.parameters[seed * 7919 % beginning.parameters.size()];
+             value = std::nextafter(value, value < 1.0F ? 1.0F : 0.0F);
+         }}};
+    if (!trial.is_program())
+        changes.emplace_back("sharded", [](Beginning& beginning) { change("sharded", beginning.sharded); });
+    const auto settings = changes_of(trial.scenario.problem);
+    const auto& [setting, change_setting] = settings[seed % settings.size()];
+    changes.emplace_back(setting, [&](Beginning& beginning) { change_setting(beginning.problem); });
+    const std::string name = "rank " + std::to_string(other);
+    for (const auto& [key, apply] : changes) {
+        Scenario scenario = trial.scenario;
+        scenario.change = [other, &apply](int rank, Beginning& beginning) {
+            if (rank == other)
+                apply(beginning);
+        };
+        all_refuse(trial, scenario, trial.is_program() ? std::vector{name} : std::vector{name, key},
+                   "although " + name + " differs in " + key);
+    }
+}
+
+// 15. Impossible settings and parameters are refused on all ranks.
+void refusal(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    const Index choice = trial.run_case.seed % 6;
+    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "finite"};
+    scenario.change = [choice](int, Beginning& beginning) {
+        Problem& problem = beginning.problem;
+        switch (choice) {
+        case 0:
+            problem.tensors.front().role.clear();
+            break;
+        case 1:
+            problem.tensors.back().role = "unknown";
+            break;
+        case 2:
+            problem.groups.push_back(group_of(Rule::sgd, {"nothing"}));
+            break;
+        case 3:
+            problem.groups.push_back(group_of(Rule::muon, {"cube"}));
+            problem.tensors.push_back({"cube", {1, 1, 2}, "cube"});
+            break;
+        case 4:
+            problem.order = Order::tree;
+            problem.micro_batches.front() = 3;
+            break;
+        default:
+            beginning.parameters.back() = -std::numeric_limits<float>::infinity();
+        }
+    };
+    all_refuse(trial, scenario, {words[choice]}, "with impossible settings");
+}
+
+} // namespace
+
 std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(const Problem& problem) {
     std::vector<std::pair<std::string, std::function<void(Problem&)>>> all{
         {"order", [](Problem& other) { change("order", other.order); }},
@@ -205,53 +271,6 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
     return all;
 }
 
-// 14, 15. A rank that differs in a setting is named, on all ranks.
-void differing_settings(Trial& trial) {
-    const auto other = static_cast<int>(1 + trial.run_case.seed % (trial.scenario.problem.ranks - 1));
-    const auto changes = changes_of(trial.scenario.problem);
-    const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
-    Scenario scenario = trial.scenario;
-    scenario.problem_of = [other, apply](int rank, Problem problem) {
-        if (rank == other)
-            apply(problem);
-        return problem;
-    };
-    all_refuse(trial, trial.run(scenario), "rank " + std::to_string(other),
-               "although rank " + std::to_string(other) + " differs in " + key);
-}
-
-// 15. Impossible settings are refused on all ranks.
-void refusal(Trial& trial) {
-    Scenario scenario = trial.scenario;
-    const Index choice = trial.run_case.seed % 5;
-    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree"};
-    const auto spoil = [choice](Problem problem) {
-        switch (choice) {
-        case 0:
-            problem.tensors.front().role.clear();
-            break;
-        case 1:
-            problem.tensors.back().role = "unknown";
-            break;
-        case 2:
-            problem.groups.push_back(group_of(Rule::sgd, {"nothing"}));
-            break;
-        case 3:
-            problem.groups.push_back(group_of(Rule::muon, {"cube"}));
-            problem.tensors.push_back({"cube", {1, 1, 2}, "cube"});
-            break;
-        default:
-            problem.order = Order::tree;
-            problem.micro_batches.front() = 3;
-        }
-        return problem;
-    };
-    scenario.problem_of = [spoil](int, Problem problem) { return spoil(std::move(problem)); };
-    all_refuse(trial, trial.run(scenario), words[choice], "with impossible settings");
-}
-
-} // namespace
-
 std::vector<gate::Property> setting_properties() {
     return {
         property(5, "groups", "A group's settings change no bit of another's tensors.", groups,
@@ -260,7 +279,7 @@ std::vector<gate::Property> setting_properties() {
                  {"several groups", "muon", "clipped"}, ordered_groups),
         property(14, "matters", "Every setting changes the run.", matters, {"muon", "several ranks"},
                  that_tells),
-        property(14, "settings", "A rank that differs in a setting is named, on all ranks.",
+        property(14, "settings", "A rank that differs in a setting or a parameter is named, on all ranks.",
                  differing_settings, {{"several ranks", 95}}, with_several_ranks),
         property(14, "tried_again",
                  "A step that one rank cannot take as the others is refused on all, and changes nothing.",

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <truestep/gate/property.hpp>
@@ -56,6 +58,8 @@ class Trial {
     void kind(bool is, gate::Kind<Case> one) { judged.kind(is, one); }
     [[nodiscard]] VisibleState visible() const { return candidate_.visible(); }
     [[nodiscard]] bool is_exact() const { return candidate_.level() == verify::LevelKind::exact; }
+    /// A program divides the state as it likes.
+    [[nodiscard]] bool is_program() const { return candidate_.communicator() == "program"; }
     [[nodiscard]] bool takes(int ranks) const { return candidate_.takes(ranks); }
     [[nodiscard]] problem::Layout layout() const { return layout_of(scenario.problem); }
     [[nodiscard]] Whole whole(const std::vector<RankRecord>& records, Index step,
@@ -91,6 +95,10 @@ using Judge = void (*)(Trial& trial);
 [[nodiscard]] bool is_muon(const Problem& problem, std::size_t tensor);
 /// What a flat vector has of one tensor.
 [[nodiscard]] Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole);
+
+/// What changes one setting each, of the run, of a tensor and of the last group, to another that can be.
+[[nodiscard]] std::vector<std::pair<std::string, std::function<void(Problem&)>>>
+changes_of(const Problem& problem);
 
 // The families, in the order in which they are tried.
 [[nodiscard]] std::vector<gate::Property> sharding_properties();

@@ -9,6 +9,7 @@
 
 #include <truestep/distributed/dense/agreement.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/value_digest.hpp>
 #include <truestep/reference/dense/reference.hpp>
 
 #include "plain_checkpoint.hpp"
@@ -65,9 +66,12 @@ class Plain final : public RankUnderTest {
           rules_(bug, problem_), owners_(rules_.owners(beginning_.sharded)) {
         if (bug_ != group_without_tensors_allowed)
             check(problem_);
+        distributed::dense::Words words{{"sharded", beginning_.sharded ? "true" : "false"}};
+        if (bug_ != parameters_not_compared)
+            words.emplace_back("parameters with digest",
+                               std::to_string(problem::digest_of(std::span(beginning_.parameters))));
         if (bug_ != settings_not_compared)
-            run_ = distributed::dense::agree_on(
-                problem_, {{"sharded", beginning_.sharded ? "true" : "false"}}, {}, ranks_);
+            run_ = distributed::dense::agree_on(problem_, words, {}, ranks_);
         if (beginning_.folder.empty())
             state_ = {0, beginning_.parameters, Floats(size_), Floats(size_)};
         else
@@ -75,6 +79,7 @@ class Plain final : public RankUnderTest {
         if (bug_ != settings_not_compared && bug_ != steps_not_compared)
             distributed::dense::agree_on(problem_, {{"the step", std::to_string(state_.steps)}}, {},
                                          ranks_);
+        halt_unless_finite();
         show(true);
     }
 
@@ -112,7 +117,7 @@ class Plain final : public RankUnderTest {
     }
 
     void save(const std::filesystem::path& folder) const override {
-        save_plain(folder, state_, own(), {ranks_.rank(), problem_.ranks, run_});
+        save_plain(folder, state_, own(), {ranks_.rank(), problem_.ranks, run_, settings_of(problem_)});
     }
 
   private:
@@ -133,8 +138,13 @@ class Plain final : public RankUnderTest {
 
     bool step_with_all(const std::vector<double>& rates) {
         const int count = problem_.micro_batches[static_cast<std::size_t>(ranks_.rank())];
-        const std::string fault =
+        std::string fault =
             static_cast<int>(gradients_.size()) == count ? "" : "a micro-batch is missing; add it";
+        try {
+            check_rates(problem_, rates);
+        } catch (const Error& error) {
+            fault = error.what();
+        }
         if (bug_ == refuses_alone && !fault.empty())
             throw Error(fault);
         const bool all_fine = distributed::dense::agree_on_step(
@@ -160,13 +170,17 @@ class Plain final : public RankUnderTest {
         if (bug_ == thread_share_lost && beginning_.threads > 1 && !updated.empty())
             updated.pop_back();
         rules_.update(rates, mean, updated, state_);
+        halt_unless_finite();
+        show(false);
+        return here;
+    }
+
+    void halt_unless_finite() {
         bool finite = true;
         for (const std::size_t i : own())
             finite = finite && std::isfinite(state_.w[i]) && std::isfinite(state_.m[i]);
         if (!all_of(finite) && bug_ != does_not_halt)
             throw Halted("halted: a parameter is not finite");
-        show(false);
-        return here;
     }
 
     [[nodiscard]] Index first() const { return first_micro_batch(problem_, ranks_.rank()); }

@@ -77,6 +77,8 @@ enum Bug : int {
     last_on_devices = first_on_devices + 9,
     steps_not_compared,
     iteration_in_fp32,
+    parameters_not_compared,
+    checkpoints_settings_ignored,
     number_of_bugs
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 
+#include <truestep/distributed/dense/agreement.hpp>
 #include <truestep/problem/error.hpp>
 
 namespace truestep::properties::dense {
@@ -22,11 +23,18 @@ std::uint32_t bits_of(float value) {
 
 } // namespace
 
+std::string settings_of(const Problem& problem) {
+    std::string all;
+    for (const auto& [what, value] : distributed::dense::words_of(problem))
+        all += what + " " + value + ";";
+    return all;
+}
+
 void save_plain(const std::filesystem::path& folder, const PlainState& state,
                 const std::vector<std::size_t>& own, const PlainSaver& saver) {
     std::filesystem::create_directories(folder);
     std::ofstream file(file_of(folder, saver.rank));
-    file << saver.ranks << ' ' << saver.run << ' ' << state.steps << '\n';
+    file << saver.ranks << ' ' << saver.run << ' ' << state.steps << '\n' << saver.settings << '\n';
     for (const std::size_t i : own)
         file << i << ' ' << bits_of(state.w[i]) << ' ' << bits_of(state.m[i]) << ' ' << bits_of(state.v[i])
              << '\n';
@@ -48,8 +56,11 @@ PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Proble
     for (int rank = 0; rank < ranks; ++rank) {
         std::ifstream file(file_of(folder, rank));
         Index run = 0;
-        if (!(file >> ranks >> run >> state.steps))
+        std::string settings;
+        if (!(file >> ranks >> run >> state.steps >> std::ws) || !std::getline(file, settings))
             throw wrong(rank, "is missing");
+        if (settings != settings_of(problem) && bug != checkpoints_settings_ignored)
+            throw wrong(rank, "is of a run with other settings");
         first_run = rank == 0 ? run : first_run;
         if (run != first_run && bug != runs_mixed)
             throw wrong(rank, "is of another run than rank 0's");

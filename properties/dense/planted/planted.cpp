@@ -103,6 +103,10 @@ std::vector<gate::KnownBug> known_bugs() {
                    "Ranks part. Needs a rank that reads an older checkpoint."});
     all.push_back({iteration_in_fp32, "Muon iterates in fp32 where it is to keep bf16",
                    "Directions are better than they should be. Needs Muon in bf16."});
+    all.push_back({parameters_not_compared, "ranks do not compare the parameters that they begin with",
+                   "Ranks part. Needs one that begins with others."});
+    all.push_back({checkpoints_settings_ignored, "a checkpoint is read though its run had other settings",
+                   "Needs a restart with another setting."});
     return all;
 }
 

@@ -74,7 +74,7 @@ TEST(Properties, HoldOfAllImplementations) {
 TEST(Plain, RefusesACoordinateOfALargerModel) {
     const auto folder = std::filesystem::temp_directory_path() / "dense-plain-checkpoint";
     std::filesystem::create_directories(folder);
-    std::ofstream(folder / "rank-0") << "1 0 0\n1 0 0 0\n";
+    std::ofstream(folder / "rank-0") << "1 0 0\n" << settings_of(problem_of(Case{}, 1)) << "\n1 0 0 0\n";
     EXPECT_THROW(static_cast<void>(load_plain(none, folder, problem_of(Case{}, 1), {0})), Error);
     std::filesystem::remove_all(folder);
 }
@@ -99,6 +99,7 @@ TEST(Properties, EachCatchesAKnownBug) {
                                                 {"restart.same", count_lost},
                                                 {"restart.other", owners_of_before},
                                                 {"settings", settings_not_compared},
+                                                {"settings", parameters_not_compared},
                                                 {"refusal", group_without_tensors_allowed},
                                                 {"fault", goes_on_alone},
                                                 {"halt", does_not_halt},
@@ -109,6 +110,7 @@ TEST(Properties, EachCatchesAKnownBug) {
                                                 {"tried_again", rates_not_compared},
                                                 {"tried_again", refuses_alone},
                                                 {"restart.strange", runs_mixed},
+                                                {"restart.settings", checkpoints_settings_ignored},
                                                 {"restart.stale", steps_not_compared},
                                                 {"orthogonal", iteration_in_fp32},
                                                 {"reference", nesterov_forgotten}};

@@ -71,6 +71,9 @@ template <class State>
     return std::to_string(sum);
 }
 
+/// The first setting that differs in two lists with commas: "alpha 0.5 where this run has alpha 1".
+[[nodiscard]] std::string difference(const std::string& there, const std::string& here);
+
 /// Saves a state and makes the folder, too. Returns when both are safe on disk.
 template <class State>
 void save_state(FileSystem& files, const std::filesystem::path& path, const StateFormat<State>& format,
@@ -108,7 +111,7 @@ template <class State>
         throw wrong("it is not a " + format.name);
     for (const auto& [key, word] : words)
         if (of(key) != word)
-            throw wrong(key == "settings" ? "it is of " + of(key) + ", and this run is of " + word
+            throw wrong(key == "settings" ? "its run had other settings: " + difference(of(key), word)
                                           : "it was " + of(key));
     State state;
     bool whole = true;
