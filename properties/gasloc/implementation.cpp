@@ -38,19 +38,40 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
 }
 
 /// Begins a round on other gradients, on some workers on a bad one, ends it if the scenario says so, and
-/// restores the state before it.
-void give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index round) {
+/// restores the state before it. Returns what a worker that checks its calls should have refused.
+std::string give_up(RankUnderTest& subject, const Scenario& scenario, int worker, Index round,
+                    bool checks) {
+    std::string taken;
     const State before = subject.state();
-    std::vector<float> gradient(static_cast<std::size_t>(scenario.size), 0.5F);
-    const double rate = scenario.learning_rate(round, 1);
-    static_cast<void>(subject.step(gradient, rate));
-    if (!gradient.empty() && (worker + round) % 2 == 0) {
-        gradient.back() = std::numeric_limits<float>::quiet_NaN();
-        static_cast<void>(subject.step(gradient, rate));
+    const auto must_refuse = [&](const char* what, const std::function<void()>& act) {
+        try {
+            act();
+            taken = what;
+        } catch (const Error&) {
+        }
+    };
+    if (checks && scenario.workers > 1) {
+        State ahead = before;
+        ahead.rounds += worker == 0 ? 1 : 0;
+        must_refuse("a restore by workers whose rounds differ", [&] { subject.restore(ahead); });
+        const State after = subject.state();
+        if (after.rounds != before.rounds || after.s != before.s || after.theta != before.theta)
+            taken = "the state of a restore that it refused";
     }
+    std::vector<float> gradient(static_cast<std::size_t>(scenario.size), 0.5F);
+    std::vector<float> bad = gradient;
+    const double rate = scenario.learning_rate(round, 1);
+    if (!bad.empty() && (worker + round) % 2 == 0) {
+        bad.back() = std::numeric_limits<float>::quiet_NaN();
+        static_cast<void>(subject.step(bad, rate));
+    }
+    static_cast<void>(subject.step(gradient, rate));
+    if (checks)
+        must_refuse("a question for its state within a round", [&] { static_cast<void>(subject.state()); });
     if (scenario.ended_first)
         static_cast<void>(subject.round());
     subject.restore(before);
+    return taken;
 }
 
 } // namespace
@@ -98,7 +119,8 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
     const RankFactory subjects = subjects_(peers);
     distributed::CountingPeers counted(subjects.peers ? *subjects.peers : peers,
                                        disturbance(scenario.late, rank));
-    const Settings settings = scenario.settings_of(rank, scenario.settings);
+    const Settings settings = scenario.settings_of(
+        rank, first > 1 ? scenario.again.value_or(scenario.settings) : scenario.settings);
     std::unique_ptr<RankUnderTest> subject;
     try {
         if (first == 1) {
@@ -132,7 +154,7 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
         scenario.before_round(rank, round);
         RoundRecording seen;
         if (round == scenario.given_up) {
-            give_up(*subject, scenario, rank, round);
+            life.taken = give_up(*subject, scenario, rank, round, placement().names_differences);
             RoundRecording given_up;
             count(given_up);
         }

@@ -35,10 +35,11 @@ struct RankRecording {
     Index left_alone = 0;     ///< the round in which a neighbour did not come; 0: all came
     std::string reason;       ///< its message then
     std::string refused;      ///< why it did not begin
+    std::string taken;        ///< what it should have refused, and did not
     std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
 
     void fields(auto& visit) {
-        visit(rounds, begun, restarted, halted, left_alone, reason, refused, others);
+        visit(rounds, begun, restarted, halted, left_alone, reason, refused, taken, others);
     }
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <truestep/gate/changed_setting.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::properties::gasloc {
@@ -76,10 +77,37 @@ void restored_within(Trial& trial) {
     interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
     interrupted.ended_first = trial.run.seed / 2 % 2 == 0;
     trial.judged.kind(interrupted.ended_first, "a whole round is undone");
-    trial.same(trial.lives, trial.play(interrupted),
+    const std::vector<RankRecording> lives = trial.play(interrupted);
+    trial.same(trial.lives, lives,
                "those without a restore " +
                    std::string(interrupted.ended_first ? "that undoes" : "within") + " round " +
                    std::to_string(interrupted.given_up));
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        told(trial, lives[i].taken.empty(), interrupted.given_up,
+             [&] { return "worker " + std::to_string(i) + " takes " + lives[i].taken; });
+}
+
+// 14. A checkpoint of a run with another setting is refused by all workers, unless it may follow a
+// schedule.
+void other_settings(Trial& trial) {
+    Settings settings = trial.scenario.settings;
+    const std::string name =
+        gate::change_one_setting(settings, static_cast<std::size_t>(trial.run.seed),
+                                 {"alpha", "gamma", "eta", "weight_decay", "allow_unstable"});
+    trial.scenario.again = settings;
+    const std::vector<RankRecording> lives = trial.play(trial.scenario);
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+        const std::string& refused = lives[i].refused;
+        told(trial,
+             !lives[i].restarted && refused.find(name) != std::string::npos &&
+                 refused.find('\n') == std::string::npos,
+             trial.scenario.restart, [&] {
+                 return "worker " + std::to_string(i) +
+                        (lives[i].restarted ? " begins again"
+                                            : " does not name it in one line: " + refused) +
+                        ", although the checkpoint is of a run with another " + name;
+             });
+    }
 }
 
 /// Two sums in different orders differ by at most one rounding of the sum of magnitudes for each worker.
@@ -173,6 +201,8 @@ std::vector<gate::Property> interruption_properties() {
                  {"restart"}, restarted),
         property(14, "restart.other", "With another number of workers all begin with the mean.",
                  restart_other, {"other number of ranks"}, restarted_with_others),
+        property(14, "restart.settings", "A checkpoint of other settings is refused by all workers.",
+                 other_settings, {"restart"}, restarted),
         property(14, "restore",
                  "A worker that restores within a round, or after it, takes it as if it had begun.",
                  restored_within, {"several ranks", "adaptive", {"skipped", 10}, "a whole round is undone"},

@@ -218,7 +218,8 @@ void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hell
     const char* const unseen = "a program's ranks talk by their own means, which the gate does not see";
     for (const char* property : {"traffic", "delay", "no_barrier"})
         hello.unsupported.try_emplace(property, unseen);
-    hello.unsupported.try_emplace("refusal", "a program is given settings that all ranks have alike");
+    for (const char* property : {"refusal", "restart.settings"})
+        hello.unsupported.try_emplace(property, "a program is given settings that all ranks have alike");
     hello.unsupported.try_emplace("restore", "a program restores between rounds alone");
     if (visible.all())
         return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,11 @@ struct Scenario {
     std::function<Index(int worker, Index round)> steps;
     std::function<Floats(int worker, Index round, Index step)> gradient;
     std::function<double(Index round, Index step)> learning_rate;
-    Index restart = 0;        ///< the round after which all begin from a checkpoint; 0: none
-    int to = 0;               ///< the number of workers after it
-    Index given_up = 0;       ///< the round that each worker begins, gives up and restores; 0: none
-    bool ended_first = false; ///< it ends that round before it restores
+    Index restart = 0;               ///< the round after which all begin from a checkpoint; 0: none
+    int to = 0;                      ///< the number of workers after it
+    Index given_up = 0;              ///< the round that each worker begins, gives up and restores; 0: none
+    bool ended_first = false;        ///< it ends that round before it restores
+    std::optional<Settings> again{}; ///< those with which all begin after the restart
     Index late = 0;
     int threads = 1;
     /// Called by a worker before it begins a round, unless it runs in another process.

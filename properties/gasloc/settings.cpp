@@ -170,9 +170,11 @@ void refusals(Trial& trial) {
         // Explicit edges that differ in one weight, in one round, or in an end.
         Scenario with_edges = of_last([seed = scenario.settings.seed](Settings& s) {
             Edge& edge = s.given[seed % 2].front();
-            if (seed % 3 == 0)
+            if (seed % 4 == 0)
                 s.given.pop_back();
-            else if (seed % 3 == 1 && edge.b > 1)
+            else if (seed % 4 == 3) // the same edges, a round later
+                s.given.insert(s.given.begin(), Graph{});
+            else if (seed % 4 == 1 && edge.b > 1)
                 --edge.b;
             else
                 edge.weight *= 0.5;

@@ -34,7 +34,8 @@ gate::System system_with(std::vector<ImplementationSpec> candidates) {
                                   std::move(candidates)](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
         for (const ImplementationSpec& candidate : candidates) {
-            gate::Placement seat{.level = candidate.level, .unsupported = candidate.unsupported};
+            gate::Placement seat{
+                .level = candidate.level, .unsupported = candidate.unsupported, .names_differences = false};
             if (!candidate.restart)
                 seat.unsupported.try_emplace("restart", "it has no checkpoints");
             if (!candidate.restores)

@@ -54,6 +54,7 @@ enum Number {
     first_on_devices, ///< the numbers of device code's, 47 to 56
     last_on_devices = first_on_devices + 9,
     restored_steps_kept,
+    checkpoints_settings_ignored,
 };
 
 } // namespace truestep::properties::gasloc

@@ -48,7 +48,7 @@ class PlainWorker final : public RankUnderTest {
 };
 
 /// Reads a checkpoint of plain files, one per worker; it can do no more than tests need.
-[[nodiscard]] State read_plain(Number known_bug, const std::filesystem::path& folder, int rank,
-                               int workers);
+[[nodiscard]] State read_plain(Number known_bug, const Settings& settings,
+                               const std::filesystem::path& folder, const distributed::Peers& peers);
 
 } // namespace truestep::properties::gasloc

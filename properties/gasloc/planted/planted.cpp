@@ -42,8 +42,8 @@ RankFactory subjects(Number known_bug) {
             return std::make_unique<PlainWorker>(known_bug, settings, first(settings, parameters), peers);
         },
         [=](const Settings& settings, const std::filesystem::path& folder, distributed::Peers& peers, int) {
-            return std::make_unique<PlainWorker>(
-                known_bug, settings, read_plain(known_bug, folder, peers.rank(), peers.size()), peers);
+            return std::make_unique<PlainWorker>(known_bug, settings,
+                                                 read_plain(known_bug, settings, folder, peers), peers);
         },
         [=](RankUnderTest& subject, const Scenario& scenario, int worker, Index round) {
             train_wrongly(known_bug, subject, scenario, worker, round);
@@ -117,6 +117,8 @@ std::vector<gate::KnownBug> known_bugs() {
         all.push_back(std::move(known_bug));
     all.push_back({restored_steps_kept, "a restore within a round keeps that it is skipped",
                    "The round has no inner steps. Needs a bad gradient before the restore."});
+    all.push_back({checkpoints_settings_ignored, "a checkpoint is read though its run had other settings",
+                   "Needs a restart with another setting."});
     return all;
 }
 
@@ -125,7 +127,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const std::string name = gate::name_of_planted(number, known_bugs().size());
     if (known_bugs_on_devices().has(number))
         return device_known_bug(number, name, group);
-    return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
+    return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group,
+                                     gate::Placement{.names_differences = false});
 }
 
 } // namespace truestep::properties::gasloc
