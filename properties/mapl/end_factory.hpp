@@ -39,6 +39,8 @@ class AnySender : public AnySide {
 };
 class AnyReceiver : public AnySide {
   public:
+    /// Announces what `forward` will ask for, where the implementation has such a call.
+    virtual void expect(Index /*micro*/, Index /*tokens*/) {}
     [[nodiscard]] virtual Receiver::ReceivedActivations forward(Index micro, Index tokens) = 0;
     virtual void backward(Index micro, std::span<const float> gradient) = 0;
     virtual void end_step() = 0;
@@ -76,9 +78,10 @@ using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, Re
 struct EndFactory {
     Starts<AnySender> sender;
     Starts<AnyReceiver> receiver;
-    /// Returns what a restart keeps of a state: it may go through a file, for example. Without this
-    /// function it is all.
-    std::function<EndState(const Settings&, const EndState&, Side, int boundary)> kept{};
+    /// Returns what a restart keeps of a state, where it goes through a file that is loaded with the
+    /// settings `again`. Without this function it is all.
+    std::function<EndState(const Settings&, const Settings& again, const EndState&, Side, int boundary)>
+        kept{};
     StartsTrainer trainer{};
     /// The ranks over which a rank's trainer runs; without this function those of its stage.
     std::function<std::vector<int>(const Scenario&, int rank)> joined{};

@@ -1,10 +1,12 @@
 // Makes the optimized sender and receiver of a MAPL boundary on the host, as ends under test.
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <truestep/distributed/mapl/checkpoint.hpp>
+#include <truestep/gate/lender.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "end_factory.hpp"
@@ -46,7 +48,8 @@ class OurSender final : public Wrapped<AnySender, Sender> {
         if (is_other(micro))
             made_.forward(micro, Floats(activations.begin(), activations.end()), ids);
         else
-            made_.forward(micro, activations, ids);
+            lender_.lend(activations,
+                         [&](std::span<const float> lent) { made_.forward(micro, lent, ids); });
     }
     Floats backward(Index micro) override {
         if (is_other(micro))
@@ -56,31 +59,38 @@ class OurSender final : public Wrapped<AnySender, Sender> {
     bool end_step(double rate) override { return made_.end_step(rate); }
     Floats subspace_gradient() override { return made_.subspace_gradient(); }
     Floats own_subspace_gradient() override { return made_.own_subspace_gradient(); }
+
+  private:
+    gate::Lender lender_;
 };
 
 class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
   public:
     using Wrapped::Wrapped;
+    void expect(Index micro, Index tokens) override { made_.expect(micro, tokens); }
     Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
         if (is_other(micro))
             made_.expect(micro, tokens);
         return made_.forward(micro, tokens);
     }
     void backward(Index micro, std::span<const float> gradient) override {
-        made_.backward(micro, gradient);
+        lender_.lend(gradient, [&](std::span<const float> lent) { made_.backward(micro, lent); });
     }
     void end_step() override { made_.end_step(); }
+
+  private:
+    gate::Lender lender_;
 };
 
 /// Saves and loads a state as distributed/mapl does, in its own folder.
-EndState through_a_file(const Settings& settings, const EndState& state, Side side, int boundary) {
+EndState through_a_file(const Settings& settings, const Settings& again, const EndState& state, Side side,
+                        int boundary) {
     namespace fs = std::filesystem;
     std::string folder = (fs::temp_directory_path() / "mapl-restart-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr)
         throw Error(folder + ": the folder could not be made; check the disk");
-    EndState loaded = load(save(folder, settings, state, side, boundary), settings, side, boundary);
-    fs::remove_all(folder);
-    return loaded;
+    const std::shared_ptr<void> removed(nullptr, [&](void*) { fs::remove_all(folder); });
+    return load(save(folder, settings, state, side, boundary), again, side, boundary);
 }
 
 } // namespace

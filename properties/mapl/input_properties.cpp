@@ -25,16 +25,22 @@ void refusals(Trial& trial) {
         flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
         trial.judged.kind(true, "too large a payload");
     }
-    if (trial.candidate.names_differences()) // others may have no state to refuse
+    if (trial.candidate.names_differences()) { // others may have nothing of this
         flaws.emplace_back(Flaw::state_within_a_step, "a question for its state within a step");
+        flaws.emplace_back(Flaw::unlike_expected, "more tokens than it expects");
+        flaws.emplace_back(Flaw::rate_impossible, "a rate that is not finite");
+        if (trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two)
+            flaws.emplace_back(Flaw::anchor_within_a_step, "another anchor within a step");
+    }
     for (const auto& [flaw, what] : flaws) {
         Scenario flawed = trial.scenario;
         flawed.flaw = flaw;
         const std::vector<RankRecording> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-            const bool of_receiver = flaw == Flaw::gradient_not_finite || flaw == Flaw::gradient_too_large;
-            const bool concerned =
-                flaw == Flaw::state_within_a_step || (of_receiver ? rank > 0 : rank + 1 < seen.size());
+            const bool of_receiver = flaw == Flaw::gradient_not_finite ||
+                                     flaw == Flaw::gradient_too_large || flaw == Flaw::unlike_expected;
+            const bool of_both = flaw == Flaw::state_within_a_step || flaw == Flaw::anchor_within_a_step;
+            const bool concerned = of_both || (of_receiver ? rank > 0 : rank + 1 < seen.size());
             const auto found = seen[rank].refused.find("flaw");
             if (concerned)
                 trial.told(
@@ -319,6 +325,17 @@ void refused_starts(Trial& trial) {
     unequal("retraction_iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
     if (trial.run.codewords > 0) {
         unequal("decay", [](Settings& settings) { settings.quantization.decay = 0.25; });
+        refused_start(trial, "a first codeword that is not 0", [&](Scenario& flawed) {
+            flawed.state = [inner = trial.scenario](Index boundary, Side side) {
+                EndState state = inner.state(boundary, side);
+                if (side == Side::sender) {
+                    state.learned = first_codebooks(inner.settings(boundary, side));
+                    state.learned.front() = 1.0F;
+                }
+                return state;
+            };
+            flawed.ends_at_start = true;
+        });
         refused_start(trial, "another codebook than the other side", [&](Scenario& flawed) {
             flawed.state = [inner = trial.scenario](Index boundary, Side side) {
                 EndState state = inner.state(boundary, side);
@@ -331,15 +348,22 @@ void refused_starts(Trial& trial) {
             };
         });
     }
-    refused_start(trial, "another subspace than the other side", [&](Scenario& flawed) {
-        flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
-            EndState state = inner(boundary, side);
-            if (side == Side::receiver)
-                for (float& value : state.a)
-                    value = -value;
-            return state;
-        };
-    });
+    const auto negated = [&](const std::string& what, Floats EndState::*part) {
+        refused_start(trial, what + " than the other side", [&](Scenario& flawed) {
+            flawed.state = [inner = trial.scenario, part](Index boundary, Side side) {
+                EndState state = inner.state(boundary, side);
+                if (inner.run.anchors != Anchors::none && state.rows.empty())
+                    state.rows = anchor_rows(inner.settings(boundary, side), side);
+                if (side == Side::receiver)
+                    for (float& value : state.*part)
+                        value = -value;
+                return state;
+            };
+        });
+    };
+    negated("another subspace", &EndState::a);
+    if (trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared)
+        negated("another P", &EndState::rows);
     other_shapes(trial);
     other_tokens(trial);
 }

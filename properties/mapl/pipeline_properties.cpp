@@ -198,7 +198,9 @@ Index bytes_of_mean(const Case& run, Index from, Index to) {
 
 void traffic_of_pipeline(Trial& trial) {
     const Case& run = trial.run;
-    const auto each = static_cast<Index>(id_bytes(run.vocabulary));
+    Index each = 1; // byte of an id
+    for (Index ids = 256; ids < run.vocabulary; ids *= 256)
+        ++each;
     const auto value = static_cast<Index>(value_bytes(run.payload));
     unsigned bits = 0; // of an index
     while ((Index{1} << bits) < run.codewords)
@@ -272,6 +274,26 @@ Case restarted(Case run) {
     return run;
 }
 
+// 15. A checkpoint of a run with another setting is refused on both sides.
+void other_settings(Trial& trial) {
+    Settings settings = trial.scenario.settings(0, Side::sender);
+    const std::string name = change_a_setting(trial.run, settings);
+    trial.scenario.flaw = Flaw::file_of_other_settings;
+    const std::vector<RankRecording> seen = trial.play(trial.scenario);
+    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+        const auto found = seen[rank].refused.find("flaw");
+        const bool loads = found != seen[rank].refused.end(); // others may have no files
+        trial.told(loads ? found->second.find(name) != std::string::npos &&
+                               found->second.find('\n') == std::string::npos
+                         : !trial.candidate.names_differences(),
+                   trial.run.restart, [&] {
+                       return "rank " + std::to_string(rank) +
+                              " does not refuse in one line the checkpoint of a run with another " + name +
+                              (loads ? ": " + found->second : "");
+                   });
+    }
+}
+
 std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
@@ -295,7 +317,9 @@ std::vector<gate::Property> pipeline_properties() {
             {"anchors", "several boundaries", "payload of 16 bits", "codewords"},
             [](Case run) { return no_restart(of_unequal_batches(run)); }, Replicas::any),
         property(15, "restart", "A restart after any step changes no bit.", restart,
-                 {"restart", "streamed"}, restarted, Replicas::any)};
+                 {"restart", "streamed"}, restarted, Replicas::any),
+        property(15, "restart.settings", "A checkpoint of other settings is refused on both sides.",
+                 other_settings, {"restart"}, restarted)};
     for (gate::Property& one : all)
         if (one.name == "ids")
             one.also = all_ids;

@@ -1,6 +1,8 @@
 // A pipeline of stages: each rank takes its micro-batches forward and back in the order of the schedule.
 #include "player.hpp"
 
+#include <array>
+#include <bit>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -161,9 +163,12 @@ class Player {
 
     /// The sides whose tables the trainer has, in its order.
     [[nodiscard]] std::vector<AnySide*> trained_sides() const {
+        const Anchors anchors = scenario_.run.anchors;
+        return anchors == Anchors::shared || anchors == Anchors::two ? sides() : std::vector<AnySide*>();
+    }
+
+    [[nodiscard]] std::vector<AnySide*> sides() const {
         std::vector<AnySide*> sides;
-        if (scenario_.run.anchors != Anchors::shared && scenario_.run.anchors != Anchors::two)
-            return sides;
         if (sender_)
             sides.push_back(sender_.get());
         if (receiver_)
@@ -179,12 +184,21 @@ class Player {
     }
 
     void pass_through_files() {
+        const auto pass = [&](const char* kept, Side side, int boundary) {
+            const Settings settings = scenario_.settings(boundary, side);
+            EndState& state = seen_.states[kept];
+            if (scenario_.flaw == Flaw::file_of_other_settings) {
+                Settings other = settings;
+                change_a_setting(scenario_.run, other);
+                try_flaw(
+                    [&] { static_cast<void>(subjects_.kept(settings, other, state, side, boundary)); });
+            }
+            state = subjects_.kept(settings, settings, state, side, boundary);
+        };
         if (receiver_)
-            seen_.states["r"] = subjects_.kept(scenario_.settings(place_ - 1, Side::receiver),
-                                               seen_.states["r"], Side::receiver, place_ - 1);
+            pass("r", Side::receiver, place_ - 1);
         if (sender_)
-            seen_.states["s"] = subjects_.kept(scenario_.settings(place_, Side::sender), seen_.states["s"],
-                                               Side::sender, place_);
+            pass("s", Side::sender, place_);
     }
 
     void show(const std::string& what, Floats values) { seen_.values[what] = std::move(values); }
@@ -216,6 +230,12 @@ class Player {
         return made;
     }
 
+    /// One of those that are not finite: of some NaNs, rounding to 16 bits would make a number.
+    [[nodiscard]] float not_finite() const {
+        constexpr std::array all{0x7f80'0000U, 0xff80'0000U, 0x7fc0'0000U, 0x7fff'ffffU, 0x7f80'0001U};
+        return std::bit_cast<float>(all[static_cast<std::size_t>(scenario_.run.seed) / 4 % all.size()]);
+    }
+
     /// A first token whose share of A's first column is the least number that bf16 rounds to none.
     [[nodiscard]] Floats too_large(Floats values, const Floats& subspace) const {
         const auto width = static_cast<std::size_t>(scenario_.run.width);
@@ -224,7 +244,7 @@ class Player {
         return values;
     }
 
-    /// Makes a call with bad input, which must be refused.
+    /// Makes a call with bad input. If there are several, all must be refused.
     template <class Call>
     void try_flaw(const Call& call) {
         std::string refused;
@@ -233,7 +253,18 @@ class Player {
         } catch (const Error& error) {
             refused = error.what();
         }
-        seen_.refused["flaw"] = refused;
+        if (const auto [first, is] = seen_.refused.try_emplace("flaw", refused); !is && refused.empty())
+            first->second.clear();
+    }
+
+    /// Asks all sides for their states, or sets their anchors, while a step is under way.
+    void try_within_a_step() {
+        for (AnySide* side : sides())
+            if (scenario_.flaw == Flaw::state_within_a_step)
+                try_flaw([&] { static_cast<void>(side->state()); });
+        for (AnySide* side : trained_sides())
+            if (scenario_.flaw == Flaw::anchor_within_a_step)
+                try_flaw([&] { side->set_anchor(side->anchor()); });
     }
 
     void forward(Index step, Index micro) {
@@ -243,7 +274,16 @@ class Player {
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
+        const bool is_first = step == 0 && micro == 0;
         if (receiver_) {
+            const auto tokens = static_cast<Index>(ids.size());
+            if (is_first &&
+                (scenario_.flaw == Flaw::state_within_a_step || scenario_.flaw == Flaw::unlike_expected))
+                receiver_->expect(micro, tokens);
+            if (is_first && scenario_.flaw == Flaw::state_within_a_step)
+                try_flaw([&] { static_cast<void>(receiver_->state()); });
+            if (is_first && scenario_.flaw == Flaw::unlike_expected)
+                try_flaw([&] { static_cast<void>(receiver_->forward(micro, tokens + 1)); });
             Receiver::ReceivedActivations came =
                 receiver_->forward(micro, static_cast<Index>(ids.size()) + scenario_.awaits_more);
             ids = std::move(came.ids);
@@ -252,27 +292,21 @@ class Player {
             show(key(step, micro, "ids"), {ids.begin(), ids.end()});
         }
         Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
-        const bool asks_state = step == 0 && micro == 0 && scenario_.flaw == Flaw::state_within_a_step;
-        if (!sender_) {
-            if (asks_state)
-                try_flaw([&] { static_cast<void>(receiver_->state()); });
+        if (!sender_)
             return;
-        }
-        if (step == 0 && micro == 0 && scenario_.flaw == Flaw::id_beyond) {
+        if (is_first && scenario_.flaw == Flaw::id_beyond) {
             std::vector<Id> beyond = ids;
             beyond.back() = static_cast<Id>(scenario_.run.vocabulary);
             try_flaw([&] { sender_->forward(micro, x, beyond); });
         }
-        if (step == 0 && micro == 0 && scenario_.flaw == Flaw::activation_not_finite) {
+        if (is_first && scenario_.flaw == Flaw::activation_not_finite) {
             Floats bad = x;
-            bad.back() = std::numeric_limits<float>::infinity();
+            bad.back() = not_finite();
             try_flaw([&] { sender_->forward(micro, bad, ids); });
         }
-        if (step == 0 && micro == 0 && scenario_.flaw == Flaw::activation_too_large)
+        if (is_first && scenario_.flaw == Flaw::activation_too_large)
             try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
         sender_->forward(micro, x, ids);
-        if (asks_state)
-            try_flaw([&] { static_cast<void>(sender_->state()); });
         show(key(step, micro, "X"), std::move(x));
     }
 
@@ -288,7 +322,7 @@ class Player {
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
             Floats bad = g;
-            bad.front() = std::numeric_limits<float>::quiet_NaN();
+            bad.front() = not_finite();
             try_flaw([&] { receiver_->backward(micro, bad); });
         }
         if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
@@ -306,9 +340,13 @@ class Player {
             else
                 backward(step, turn.micro);
         tapped_.when = key(step, "end");
+        if (step == 0)
+            try_within_a_step();
         if (receiver_)
             receiver_->end_step();
         if (sender_) {
+            if (step == 0 && scenario_.flaw == Flaw::rate_impossible)
+                try_flaw([&] { sender_->end_step(not_finite()); });
             between_.when = key(step, "mean");
             show(key(step, "updated"), {sender_->end_step(scenario_.rate_of(step)) ? 1.0F : 0.0F});
             between_.when.clear();

@@ -22,7 +22,7 @@ void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
     hello.unsupported.try_emplace("traffic",
                                   "a program's ranks talk by their own means, which the gate does not see");
     const char* const alike = "a program is given what both sides have alike, and takes it";
-    for (const char* property : {"refusals", "starts"})
+    for (const char* property : {"refusals", "starts", "restart.settings"})
         hello.unsupported.try_emplace(property, alike);
     hello.unsupported.try_emplace("faults", "a program's processes end with the gate, not before");
     const char* const alone = "a program is one pipeline, whose stages nobody trains";

@@ -2,8 +2,10 @@
 #include "scenario.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include <truestep/gate/changed_setting.hpp>
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/mix64.hpp>
 
@@ -207,6 +209,12 @@ Scenario scenario_of(const Case& run) {
     scenario.anchor_rate = run.dyadic() ? 0.125 : 0.1;
     scenario.learning_rate = 0.05;
     return scenario;
+}
+
+std::string change_a_setting(const Case& run, Settings& settings) {
+    const std::set<std::string> of_codewords{"groups", "rounds", "subsets", "decay"};
+    return gate::change_one_setting(settings, static_cast<std::size_t>(run.seed),
+                                    run.codewords > 0 ? std::set<std::string>() : of_codewords);
 }
 
 std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_batches) {

@@ -41,7 +41,11 @@ enum class Flaw : std::uint8_t {
     gradient_not_finite,   ///< the receiver's
     activation_too_large,  ///< finite, but what of it travels in bf16 is not
     gradient_too_large,    ///< likewise
-    state_within_a_step,   ///< asked for while the first micro-batch is under way
+    state_within_a_step,   ///< asked for while a micro-batch is expected or under way, or has come back
+    anchor_within_a_step,  ///< set when all micro-batches have come back
+    unlike_expected,       ///< a first micro-batch with more tokens than its receiver expects
+    rate_impossible,       ///< of the sender's first step
+    file_of_other_settings ///< loaded at the restart
 };
 
 /// Everything that is given to the two sides of each boundary and to the stages between them. Properties
@@ -105,6 +109,9 @@ struct Scenario {
 /// A stage that sends given activations in its first step.
 [[nodiscard]] std::unique_ptr<Stage> sends_first(std::unique_ptr<Stage> stage,
                                                  std::function<Floats(Index micro)> given);
+
+/// Gives one setting that a checkpoint holds another value, and returns its name.
+std::string change_a_setting(const Case& run, Settings& settings);
 
 /// One action of a stage, in the order of a schedule.
 struct Turn {

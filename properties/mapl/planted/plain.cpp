@@ -268,6 +268,10 @@ EndFactory plain_ends(Wrong wrong) {
     made.trainer = plain::plain_trainers(wrong);
     if (wrong == wrong_ranks_joined)
         made.joined = ranks_in_a_row;
+    if (wrong == checkpoints_settings_ignored) // as if it had been in a file
+        made.kept = [](const Settings&, const Settings&, const EndState& state, Side, int) {
+            return state;
+        };
     made.masks_shared_tables = wrong == shared_table_masked;
     return made;
 }

@@ -76,6 +76,7 @@ enum Wrong : int {
     columns_by_themselves,
     replicas_not_compared,
     scores_trusted,
+    checkpoints_settings_ignored,
     wrong_end, ///< one behind the last
 };
 

@@ -42,6 +42,8 @@ class PlainSide : public Any {
         if (wrong == rows_not_orthonormal)
             for (float& value : p_.values)
                 value += 0.25F;
+        if (!state.learned.empty())
+            check_codebooks(settings, state.learned, "the state");
         codewords_ = Codewords(wrong, settings, std::move(state.codebooks), std::move(state.learned),
                                side == Side::sender, batches_);
         if (wrong == learned_not_kept) // as if only the receiver's had been
@@ -194,6 +196,8 @@ class PlainSide : public Any {
             first.push_back(a_.at(i, 0));
         const std::vector<float>* own = blind ? &first : &a_.values;
         std::vector<const std::vector<float>*> compared{own, shared() ? &e_.values : own};
+        if (settings_.anchors != Anchors::two) // whose sides have a P each
+            compared.push_back(&p_.values);
         if (wrong_ != codebooks_not_compared)
             compared.push_back(&codewords_.books());
         for (const std::vector<float>* values : compared)

@@ -125,7 +125,9 @@ std::vector<gate::KnownBug> known_bugs() {
              {replicas_not_compared, "replicas not compared at the start",
               "A follows the mean from other places. Needs two replicas."},
              {scores_trusted, "the nearest codeword taken by |c|^2 - 2 v c in fp32",
-              "Rounding decides. Needs codewords that are nearly as near."}})
+              "Rounding decides. Needs codewords that are nearly as near."},
+             {checkpoints_settings_ignored, "a checkpoint is read though its run had other settings",
+              "Needs a restart with another setting."}})
         all.push_back(known_bug);
     return all;
 }

@@ -131,7 +131,7 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         // The bugs of device code, in the host's form and then on a device.
         "principal", "manifold", "manifold", "refusals", "gradients", "principal", "manifold", "manifold",
         "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned",
-        "starts.replicas", "quantization"};
+        "starts.replicas", "quantization", "restart.settings"};
     ASSERT_EQ(catches.size(), known_bugs().size());
     for (const gate::KnownBug& known_bug : known_bugs()) {
         const std::string& property = catches[static_cast<std::size_t>(known_bug.number - 1)];
