@@ -6,6 +6,7 @@
 
 #include <truestep/distributed/counting.hpp>
 #include <truestep/distributed/dense/checkpoint.hpp>
+#include <truestep/gate/lender.hpp>
 #include <truestep/gate/record.hpp>
 #include <truestep/problem/error.hpp>
 
@@ -37,15 +38,17 @@ class WorkerUnderTest final : public RankUnderTest {
 
     // Sharded ranks lend the last micro-batch, others have it copied.
     void add(std::span<const float> gradient) override {
+        const auto add = [this](std::span<const float> lent) { worker_->add(lent); };
         if (!last_.empty())
-            worker_->add(last_);
+            lender_.lend(last_, add);
         last_.assign(gradient.begin(), gradient.end());
         if (!options_.sharded)
-            worker_->add(std::exchange(last_, {}));
+            lender_.lend(std::exchange(last_, {}), add);
     }
     bool step(const std::vector<double>& rates) override {
         try {
-            return worker_->step(std::exchange(last_, {}), rates);
+            return lender_.lend(std::exchange(last_, {}),
+                                [&](std::span<const float> lent) { return worker_->step(lent, rates); });
         } catch (const distributed::dense::Halted& halted) {
             throw Halted(halted.what());
         }
@@ -88,6 +91,7 @@ class WorkerUnderTest final : public RankUnderTest {
     distributed::dense::Options options_;
     int rank_;
     Floats last_; ///< the micro-batch that was added last
+    gate::Lender lender_;
     std::unique_ptr<distributed::dense::Worker> worker_;
 };
 

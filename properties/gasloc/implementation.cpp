@@ -162,6 +162,9 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
             subjects.train(*subject, scenario, rank, round);
             seen.skipped = subject->round();
             seen.state = subject->state();
+            if (const auto told = subject->told())
+                seen.told = {told->number, told->inner_steps, static_cast<Index>(told->met.size()),
+                             static_cast<Index>(told->sent)};
         } catch (const Halted& halted) {
             life.halted = round;
             life.reason = halted.what();

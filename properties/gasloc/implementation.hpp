@@ -22,8 +22,10 @@ struct RoundRecording {
     State state; ///< after the round; the one after a restart is in `begun`
     bool skipped = false;
     std::map<int, std::uint64_t> sent; ///< parameters, by receiving worker
+    std::vector<Index>
+        told{}; ///< the round's number, inner steps, neighbours and bytes, by its own account
 
-    void fields(auto& visit) { visit(state, skipped, sent); }
+    void fields(auto& visit) { visit(state, skipped, sent, told); }
 };
 
 /// The recording of one worker over a whole run.

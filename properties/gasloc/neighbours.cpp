@@ -139,7 +139,15 @@ void traffic(Trial& trial) {
             for (const Neighbour& neighbour : neighbours(graph, worker))
                 if (bytes > 0)
                     wanted[neighbour.worker] = bytes;
-            const auto& sent = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).sent;
+            const RoundRecording& seen = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round);
+            const auto& sent = seen.sent;
+            const auto met = static_cast<Index>(neighbours(graph, worker).size());
+            const std::vector<Index> right{round, seen.skipped ? 0 : trial.scenario.steps(worker, round),
+                                           met, met * static_cast<Index>(bytes)};
+            told(trial, seen.told.empty() || seen.told == right, round, [&] {
+                return worker_text(worker, round) +
+                       ": its own account of number, inner steps, neighbours or bytes is wrong";
+            });
             for (int peer = 0; peer < workers; ++peer) {
                 const auto of = [peer](const std::map<int, std::uint64_t>& all) {
                     const auto found = all.find(peer);

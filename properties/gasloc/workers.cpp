@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <truestep/distributed/gasloc/checkpoint.hpp>
+#include <truestep/gate/lender.hpp>
 #include <truestep/problem/error.hpp>
 
 namespace truestep::properties::gasloc {
@@ -19,9 +20,14 @@ class WorkerSubject final : public RankUnderTest {
         : settings_(std::move(settings)), house_(std::move(housed.house)),
           worker_(std::move(housed.worker)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
-        return worker_->step(gradient, learning_rate);
+        return lender_.lend(
+            gradient, [&](std::span<const float> lent) { return worker_->step(lent, learning_rate); });
     }
-    bool round() override { return worker_->round().skipped; }
+    bool round() override {
+        round_ = worker_->round();
+        return round_.skipped;
+    }
+    std::optional<Round> told() const override { return round_; }
     State state() const override { return worker_->state(); }
     void restore(State state) override { worker_->restore(std::move(state)); }
     void save(const fs::path& folder, int rank, int workers) const override {
@@ -32,6 +38,8 @@ class WorkerSubject final : public RankUnderTest {
     Settings settings_;
     std::shared_ptr<void> house_;
     std::unique_ptr<Worker> worker_;
+    gate::Lender lender_;
+    Round round_;
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <truestep/distributed/scape/checkpoint.hpp>
 #include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/distributed/scape/scape.hpp>
+#include <truestep/gate/lender.hpp>
 #include <truestep/problem/error.hpp>
 
 namespace truestep::properties::scape {
@@ -43,10 +44,15 @@ class ScapeCandidate : public RankUnderTest {
                                                   std::move(backend), communicator, {reduction}) {}
 
     void step(std::span<const float> gradient, double learning_rate) override {
-        optimizer_.step(gradient, learning_rate);
+        if (std::exchange(has_buckets_, false)) // of this gradient, where it stands
+            return optimizer_.step(gradient, learning_rate);
+        lender_.lend(gradient, [&](std::span<const float> lent) { optimizer_.step(lent, learning_rate); });
     }
-    void accumulate(std::span<const float> gradient) override { optimizer_.accumulate(gradient); }
+    void accumulate(std::span<const float> gradient) override {
+        lender_.lend(gradient, [&](std::span<const float> lent) { optimizer_.accumulate(lent); });
+    }
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
+        has_buckets_ = true;
         optimizer_.bucket(tensors, gradient);
     }
     ObservedState view() override {
@@ -82,6 +88,8 @@ class ScapeCandidate : public RankUnderTest {
 
   private:
     Communicator& communicator_;
+    gate::Lender lender_;
+    bool has_buckets_ = false;
     distributed::scape::Scape optimizer_;
 };
 

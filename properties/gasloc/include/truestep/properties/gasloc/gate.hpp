@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -34,6 +35,8 @@ class RankUnderTest {
     /// Throws distributed::Aborted if a neighbour did not come, and distributed::gasloc::Halted if theta is
     /// not finite.
     virtual bool round() = 0;
+    /// What the last round is said to have been, if there is such an answer.
+    [[nodiscard]] virtual std::optional<Round> told() const { return std::nullopt; }
     /// The state after a round: theta, what the next momentum is measured from, the inner moments, and the
     /// counts.
     [[nodiscard]] virtual State state() const = 0;
