@@ -329,6 +329,43 @@ Case small_vocabulary(Case run) {
     return run;
 }
 
+// 5. A row of dE is the sum over tokens in their order. With unit vectors as P its summands are values of
+// G.
+void token_order(Trial& trial) {
+    const auto rank = static_cast<std::size_t>(trial.run.rank);
+    const auto width = static_cast<std::size_t>(trial.run.width);
+    trial.scenario.state = [rank, width, inner = trial.scenario.state](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        state.rows.assign(rank * width, 0.0F);
+        for (std::size_t i = 0; i < rank; ++i)
+            state.rows[i * width + i] = 1.0F;
+        return state;
+    };
+    trial.seen = trial.play(trial.scenario);
+    const std::vector<Id> ids = trial.scenario.ids(0, 0);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const RankRecording& receiver = trial.seen[static_cast<std::size_t>(boundary) + 1];
+        const Floats& gradient = receiver.at(key(0, 0, "G"));
+        Floats sums(static_cast<std::size_t>(trial.run.vocabulary) * rank, 0.0F);
+        for (std::size_t token = 0; token < ids.size(); ++token)
+            for (std::size_t i = 0; i < rank; ++i)
+                sums[ids[token] * rank + i] += gradient[token * width + i];
+        trial.same(sums, receiver.at(key(0, "r.dE")), 0, boundary_text(boundary, key(0, "r.dE")),
+                   "the sum over tokens in their order");
+    }
+}
+Case many_tokens(Case run) {
+    run.anchors = Anchors::two;
+    run.data = DataClass::normal;
+    run.tokens = 17 + run.seed % 50;
+    run.uneven = 0;
+    run.vocabulary = std::min<Index>(run.vocabulary, 3);
+    run.micro = 1;
+    run.steps = 1;
+    run.restart = 0;
+    return run;
+}
+
 } // namespace
 
 std::vector<gate::Property> boundary_properties() {
@@ -346,7 +383,9 @@ std::vector<gate::Property> boundary_properties() {
                      "A boundary is symmetric, and what has come through once comes through as it is.",
                      projector, {"compressed"}, no_anchors),
             property(5, "gradients", "Gradients of X, A and the anchors are those of finite differences.",
-                     gradients, {"anchors", "several micro-batches"}, small_vocabulary)};
+                     gradients, {"anchors", "several micro-batches"}, small_vocabulary),
+            property(5, "token_order", "Rows of an anchor's gradient are added in the order of tokens.",
+                     token_order, {{"anchors", 95}}, many_tokens)};
 }
 
 } // namespace truestep::properties::mapl

@@ -24,6 +24,7 @@ void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
     const char* const alike = "a program is given what both sides have alike, and takes it";
     for (const char* property : {"refusals", "starts", "restart.settings"})
         hello.unsupported.try_emplace(property, alike);
+    hello.unsupported.try_emplace("token_order", "a program may add tokens in another order");
     hello.unsupported.try_emplace("faults", "a program's processes end with the gate, not before");
     const char* const alone = "a program is one pipeline, whose stages nobody trains";
     for (const char* what : {"trainer", "composed"})

@@ -1,5 +1,6 @@
 // Z as indices of codewords (section 23.1).
 #include <algorithm>
+#include <cmath>
 
 #include <truestep/problem/mix64.hpp>
 
@@ -144,9 +145,26 @@ void the_nearest_of_near_ties(Trial& trial) {
     judged_as_the_rule(trial, close);
 }
 
+/// Checks that the first codewords of round k are 2^-k times those that groups in place of rounds would
+/// have.
+void first_codewords_get_finer(Trial& trial, const Settings& settings) {
+    const auto rounds = static_cast<std::size_t>(settings.quantization.rounds);
+    Settings flat = settings;
+    flat.rank *= settings.quantization.rounds;
+    flat.quantization.groups *= settings.quantization.rounds;
+    flat.quantization.rounds = 1;
+    Floats expected = first_codebooks(flat);
+    const std::size_t book = expected.size() / static_cast<std::size_t>(flat.quantization.groups);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        expected[i] = std::ldexp(expected[i], -static_cast<int>(i / book % rounds));
+    trial.same(expected, first_codebooks(settings), 0, "the first codebooks",
+               "those of groups in place of rounds");
+}
+
 // 14.
 void quantization(Trial& trial) {
     const Case& run = trial.run;
+    first_codewords_get_finer(trial, trial.scenario.settings(0, Side::sender));
     trial.seen = trial.play(trial.scenario);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);

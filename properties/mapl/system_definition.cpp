@@ -27,7 +27,9 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         "schedule=1f1b,data=normal",
         "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal",
         "rank=24,width=40,workers=3,tokens=70,vocabulary=50,micro=5,steps=2,codewords=96,groups=4,rounds=2,"
-        "subsets=4,data=normal"};
+        "subsets=4,data=normal",
+        // Equal codewords, some of them a lane apart.
+        "rank=4,width=7,workers=2,tokens=33,vocabulary=257,codewords=65,groups=2,rounds=2,data=dyadic"};
     // At the edges of what hosts and devices take at once, where settings take turns: tokens and codewords,
     // and the entries of A, as a matrix that is as nearly square as it can be.
     const auto add = [&all](const std::function<void(Case&, std::size_t)>& change) {
