@@ -2,6 +2,7 @@
 is known which mutant has to die of what, goes through the same trees and judges as the real one."""
 
 import argparse
+import difflib
 import json
 import pathlib
 import re
@@ -213,9 +214,30 @@ def beyond_the_judges(tool):
             yield f"{file}: is mutated, and no judge is built from it"
 
 
+def by_hand(tool, folder):
+    """A patch makes the mutant that it describes; one of two files, or of none that is mutated, is refused in a line."""
+    file = next(name for name in tool.files_of(tool.ROOT) if name.endswith(".cpp") and tool.area_of(name, tool.AREAS))
+    content = (tool.ROOT / file).read_text()
+    changed = content.replace("\n", "\n// a mistake\n", 1)
+    lines = [text.splitlines(keepends=True) for text in (content, changed)]
+    patch = "".join(difflib.unified_diff(*lines, f"a/{file}", f"b/{file}"))
+    (folder / "one.patch").write_text("what: a comment\n\n" + patch)
+    mutant = tool.by_hand(str(folder / "one.patch"))
+    if operators.apply(content, mutant.edits) != changed or mutant.file != file or mutant.operator != "one":
+        yield "a patch of one file does not make its mutant"
+    for name, text in (("two", patch + patch.replace(f"b/{file}", "b/README.md")), ("none", patch.replace(f"b/{file}", "b/README.md"))):
+        (folder / f"{name}.patch").write_text(text)
+        try:
+            tool.by_hand(str(folder / f"{name}.patch"))
+            yield f"a patch of {name} of the files that are mutated is taken"
+        except tool.Trouble as trouble:
+            if "\n" in str(trouble):
+                yield f"a patch of {name} of the files is not refused in one line"
+
+
 def run(tool):
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*examples(), *toy(tool, pathlib.Path(folder)), *stale(tool), *beyond_the_judges(tool)]
+        wrong = [*examples(), *toy(tool, pathlib.Path(folder)), *by_hand(tool, pathlib.Path(folder)), *stale(tool), *beyond_the_judges(tool)]
     for text in wrong:
         print(f"ci/mutate --self-test: {text}")
     print("ci/mutate --self-test: " + (f"{len(wrong)} wrong" if wrong else "ok"))
