@@ -196,8 +196,8 @@ void differing_settings(Trial& trial) {
 // 15. Impossible settings and parameters are refused on all ranks.
 void refusal(Trial& trial) {
     Scenario scenario = trial.scenario;
-    const Index choice = trial.run_case.seed % 6;
-    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "finite"};
+    const Index choice = trial.run_case.seed % 7;
+    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "flat", "finite"};
     scenario.change = [choice](int, Beginning& beginning) {
         Problem& problem = beginning.problem;
         switch (choice) {
@@ -217,6 +217,10 @@ void refusal(Trial& trial) {
         case 4:
             problem.order = Order::tree;
             problem.micro_batches.front() = 3;
+            break;
+        case 5:
+            problem.groups.push_back(group_of(Rule::muon, {"flat"}));
+            problem.tensors.push_back({"flat", {0, 2}, "flat"});
             break;
         default:
             beginning.parameters.back() = -std::numeric_limits<float>::infinity();
@@ -243,6 +247,12 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
                  first.roles.front() == last.role ? other.groups.back().roles.back() : first.roles.front();
          }},
         {"roles", [](Problem& other) { other.groups.back().roles.emplace_back("spare"); }},
+        // Of Muon, too, whatever it divides by.
+        {"epsilon",
+         [](Problem& other) {
+             Group& group = other.groups.back();
+             group.epsilon += group.rule == Rule::sgd ? 0.0 : 1000.0;
+         }},
         {"micro_batches", [](Problem& other) { ++other.micro_batches.back(); }},
         {"rule", [](Problem& other) {
              Group& group = other.groups.back();
