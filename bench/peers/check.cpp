@@ -279,9 +279,7 @@ std::unique_ptr<Sequential> make_reference(std::string_view name, const Setting&
 
 Index wrong_parameters(std::string_view name, const Setting& setting, const Links& links, int rounds) {
     using problem::DataClass;
-    std::vector<float> start;
-    for (Index index = 0; index < setting.size; ++index)
-        start.push_back(problem::initial_parameter(DataClass::normal, 7, index));
+    const std::vector<float> start = problem::initial_parameters(DataClass::normal, 7, setting.size);
     const int ranks = links.all.size();
     const int rank = links.all.rank();
     const auto peer = make_peer(name, setting, links, start);

@@ -167,9 +167,22 @@ float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, I
     return value;
 }
 
+std::vector<float> gradient(DataClass kind, std::uint64_t seed, int rank, Index step, Index size) {
+    std::vector<float> values(static_cast<std::size_t>(size));
+    fill_gradient(values, kind, seed, rank, step);
+    return values;
+}
+
 float initial_parameter(DataClass kind, std::uint64_t seed, Index index) {
     const int value = bell(Draws(Stream::parameter, seed, no_rank, 0)[index]);
     return scaled(kind == DataClass::dyadic ? value - value % 1024 : value, -18);
+}
+
+std::vector<float> initial_parameters(DataClass kind, std::uint64_t seed, Index size) {
+    std::vector<float> values;
+    for (Index index = 0; index < size; ++index)
+        values.push_back(initial_parameter(kind, seed, index));
+    return values;
 }
 
 } // namespace truestep::problem

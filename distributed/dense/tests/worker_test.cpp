@@ -51,9 +51,7 @@ Floats trained(const Problem& problem, const Options& options) {
     Floats result;
     std::mutex mutex;
     run_ranks(problem.ranks, [&](Communicator& ranks) {
-        Floats parameters;
-        for (Index i = 0; i < size; ++i)
-            parameters.push_back(problem::initial_parameter(problem::DataClass::normal, 3, i));
+        const Floats parameters = problem::initial_parameters(problem::DataClass::normal, 3, size);
         Worker worker(problem, parameters, ranks, options);
         Floats gradient(parameters.size());
         const int own = problem.micro_batches.front();

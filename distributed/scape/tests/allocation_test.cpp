@@ -67,9 +67,7 @@ class CountedRank {
         hyper.clip_norm = path.clip_norm;
         auto problem = problem::make_problem(problem::Algorithm::scape, path.workers, model_of(path),
                                              path.partition, hyper);
-        std::vector<float> start;
-        for (Index i = 0; i < size_; ++i)
-            start.push_back(initial_parameter(problem::DataClass::normal, 1, i));
+        const std::vector<float> start = initial_parameters(problem::DataClass::normal, 1, size_);
         for (Index kind = 0; kind < kinds; ++kind)
             for (Index i = 0; i < size_; ++i)
                 gradients_.push_back(

@@ -24,10 +24,7 @@ using verify::scape::TraceHead;
 using verify::scape::Vector;
 
 std::vector<float> initial_parameters(const CheckSetting& setting) {
-    std::vector<float> w;
-    for (Index index = 0; index < setting.problem.layout.size(); ++index)
-        w.push_back(initial_parameter(setting.data, setting.seed, index));
-    return w;
+    return problem::initial_parameters(setting.data, setting.seed, setting.problem.layout.size());
 }
 
 Vector<float> to_vector(std::span<const float> values) {

@@ -41,10 +41,7 @@ truestep::Settings settings(PartitionRule partition = PartitionRule::by_shard) {
 }
 
 std::vector<float> initial() {
-    std::vector<float> w;
-    for (Index i = 0; i < model().size(); ++i)
-        w.push_back(problem::initial_parameter(DataClass::normal, 3, i));
-    return w;
+    return problem::initial_parameters(DataClass::normal, 3, model().size());
 }
 
 std::vector<float> gradient(int rank, Index step) {

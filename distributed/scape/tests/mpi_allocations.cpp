@@ -23,12 +23,9 @@ std::size_t allocations_of(Communicator& communicator, const problem::Groups& gr
     hyper.groups = groups;
     auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), model,
                                          problem::PartitionRule::by_shard, hyper);
-    std::vector<float> start;
-    std::vector<float> gradient;
-    for (Index i = 0; i < model.size(); ++i) {
-        start.push_back(initial_parameter(problem::DataClass::normal, 1, i));
-        gradient.push_back(gradient_value(problem::DataClass::normal, 1, communicator.rank(), 1, i));
-    }
+    const auto start = initial_parameters(problem::DataClass::normal, 1, model.size());
+    const auto gradient =
+        problem::gradient(problem::DataClass::normal, 1, communicator.rank(), 1, model.size());
     auto backend = make_host_backend(problem, start, 1);
     auto ranges = problem::ranges(model, communicator.size(), problem::PartitionRule::by_shard);
     Scape optimizer(std::move(problem), std::move(ranges), problem::DensitySchedule::constant(0.02),

@@ -55,10 +55,7 @@ class Rank {
 
   private:
     static std::vector<float> initial(const CheckSetting& setting) {
-        std::vector<float> w;
-        for (Index i = 0; i < setting.problem.layout.size(); ++i)
-            w.push_back(initial_parameter(setting.data, setting.seed, i));
-        return w;
+        return initial_parameters(setting.data, setting.seed, setting.problem.layout.size());
     }
 
     CheckSetting setting_;

@@ -79,12 +79,8 @@ std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
         problem::make_problem(problem::Algorithm::scape, run.workers, model, run.partition, hyper);
     // Each value is drawn on its own, which costs a sanitizer more than all steps: do it once for
     // all runs.
-    static const std::vector<float> start = [] {
-        std::vector<float> drawn;
-        for (Index i = 0; i < larger_model().size(); ++i)
-            drawn.push_back(initial_parameter(problem::DataClass::normal, 1, i));
-        return drawn;
-    }();
+    static const std::vector<float> start =
+        initial_parameters(problem::DataClass::normal, 1, larger_model().size());
     auto backend = std::make_unique<Mistaken>(make_host_backend(problem, start, run.threads), run.known_bug,
                                               communicator.rank());
     return std::make_unique<Scape>(std::move(problem), problem::ranges(model, run.workers, run.partition),

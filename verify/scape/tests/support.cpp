@@ -140,8 +140,7 @@ void record_with(const std::filesystem::path& path, const RecordOptions& options
     head.learning_rate.assign(static_cast<std::size_t>(options.steps), options.learning_rate);
     for (Index step = 1; step <= options.steps + 1; ++step)
         head.density.push_back(options.density.at(step));
-    for (Index index = 0; index < size; ++index)
-        head.initial_parameters.push_back(initial_parameter(options.data, options.seed, index));
+    head.initial_parameters = initial_parameters(options.data, options.seed, size);
     Run<float> run(options.problem, options.density,
                    Eigen::Map<const Vector<float>>(head.initial_parameters.data(), size));
     TraceWriter writer(path, head, options.intermediates);

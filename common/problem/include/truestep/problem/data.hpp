@@ -36,6 +36,11 @@ void fill_gradient(std::span<float> values, DataClass kind, std::uint64_t seed, 
                    Index first = 0);
 /// One coordinate of a gradient.
 [[nodiscard]] float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, Index index);
+/// The gradient of a whole model.
+[[nodiscard]] std::vector<float> gradient(DataClass kind, std::uint64_t seed, int rank, Index step,
+                                          Index size);
 [[nodiscard]] float initial_parameter(DataClass kind, std::uint64_t seed, Index index);
+/// The parameters of a whole model.
+[[nodiscard]] std::vector<float> initial_parameters(DataClass kind, std::uint64_t seed, Index size);
 
 } // namespace truestep::problem
