@@ -55,9 +55,31 @@ Injection parse_injection(const std::string& text) {
         const auto index = parse_number<Index>(fields[2]);
         const auto value = parse_number<float>(fields[3]);
         if (step && rank && index && value)
-            return {*step, *rank, *index, *value};
+            return {*step, *rank, *index, *value, text};
     }
     throw Error("--inject has '" + text + "'; write step:rank:coordinate:value, as in 2:0:17:nan");
+}
+
+std::vector<Injection> injections_of(const Settings& settings, Index steps, int ranks, Index size,
+                                     const Words& words) {
+    std::vector<Injection> all;
+    for (const std::string& text : settings.texts("inject")) {
+        const Injection one = parse_injection(text);
+        if (one.step < 1 || one.step > steps || one.rank < 0 || one.rank >= ranks || one.index < 0 ||
+            one.index >= size)
+            throw Error("--inject has '" + text + "'; there are " + std::string(words.step) + "s 1 to " +
+                        std::to_string(steps) + ", " + std::string(words.rank) + "s 0 to " +
+                        std::to_string(ranks - 1) + ", coordinates 0 to " + std::to_string(size - 1));
+        all.push_back(one);
+    }
+    return all;
+}
+
+double rate_between(double first, double last, Index step, Index steps) {
+    const double end = last < 0.0 ? first : last;
+    return steps == 1
+               ? first
+               : first + (end - first) * static_cast<double>(step - 1) / static_cast<double>(steps - 1);
 }
 
 } // namespace truestep::verify

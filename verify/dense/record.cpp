@@ -14,6 +14,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/reference/dense/reference.hpp>
 #include <truestep/trace/config.hpp>
+#include <truestep/verify/compare_with_reference.hpp>
 #include <truestep/verify/synthetic_run.hpp>
 
 namespace truestep::verify::dense {
@@ -145,30 +146,11 @@ Config config_of(const verify::SyntheticRun& run) {
 std::vector<double> learning_rates_of(const Config& config, const verify::Settings& given) {
     const std::size_t groups = config.problem.groups.size();
     const auto first = numbers<double>(given, "learning-rate", groups, "groups");
-    auto last = numbers<double>(given, "final-learning-rate", groups, "groups");
+    const auto last = numbers<double>(given, "final-learning-rate", groups, "groups");
     std::vector<double> all;
     for (Index step = 1; step <= config.steps; ++step)
-        for (std::size_t i = 0; i < groups; ++i) {
-            const double end = last[i] < 0.0 ? first[i] : last[i];
-            all.push_back(config.steps == 1 ? first[i]
-                                            : first[i] + (end - first[i]) * static_cast<double>(step - 1) /
-                                                             static_cast<double>(config.steps - 1));
-        }
-    return all;
-}
-
-std::vector<Injection> injections_of(const Config& config, Index size, const verify::Settings& given) {
-    std::vector<Injection> all;
-    for (const std::string& text : given.texts("inject")) {
-        all.push_back(verify::parse_injection(text));
-        const Injection& one = all.back();
-        if (one.step < 1 || one.step > config.steps || one.rank < 0 || one.rank >= config.problem.ranks ||
-            one.index < 0 || one.index >= size)
-            throw Error("--inject has '" + text + "'; there are steps 1 to " +
-                        std::to_string(config.steps) + ", ranks 0 to " +
-                        std::to_string(config.problem.ranks - 1) + ", coordinates 0 to " +
-                        std::to_string(size - 1));
-    }
+        for (std::size_t i = 0; i < groups; ++i)
+            all.push_back(verify::rate_between(first[i], last[i], step, config.steps));
     return all;
 }
 
@@ -186,11 +168,9 @@ Gradients<float> gradients_of(const Config& config, Index size, const verify::Se
     int global = 0;
     for (int rank = 0; rank < config.problem.ranks; ++rank) {
         all.emplace_back();
-        for (int micro = 0; micro < config.problem.micro_batches[static_cast<std::size_t>(rank)]; ++micro) {
-            Floats& gradient = all.back().emplace_back(size);
-            problem::fill_gradient({gradient.data(), static_cast<std::size_t>(size)}, data,
-                                   given.seed("seed"), global++, step);
-        }
+        for (int micro = 0; micro < config.problem.micro_batches[static_cast<std::size_t>(rank)]; ++micro)
+            all.back().push_back(verify::to_vector<float>(
+                problem::gradient(data, given.seed("seed"), global++, step, size)));
         for (const Injection& injection : injections)
             if (injection.step == step && injection.rank == rank)
                 all.back().back()[injection.index] = injection.value;
@@ -216,12 +196,11 @@ void record(const verify::SyntheticRun& run) {
     const Config config = config_of(run);
     const trace::Schema described = schema(config);
     const Index size = described.layout.size();
-    const auto injections = injections_of(config, size, given);
+    const auto injections = verify::injections_of(given, config.steps, config.problem.ranks, size);
     const auto data = problem::parse_data_class(given.text("data"));
     Head head{config, learning_rates_of(config, given), {}, {}, {}};
-    Floats start(size);
-    for (Index i = 0; i < size; ++i)
-        start[i] = problem::initial_parameter(data, given.seed("seed"), i);
+    const auto start =
+        verify::to_vector<float>(problem::initial_parameters(data, given.seed("seed"), size));
     Reference<float> reference(config.problem, start);
     trace::Writer writer(run.output, described, run.source, run.intermediates, run.replicas);
     writer.series("initial/parameters", span_of(start));

@@ -43,6 +43,13 @@ struct RightRound {
         const Vector<T>& moves = settings.momentum == Momentum::local ? y : z;
         return settings.gamma == 0.0 ? z : Vector<T>(z + (T(settings.gamma) * (moves - before[i].before)));
     }
+    /// y with the wrong sign of the drift.
+    [[nodiscard]] Vectors uphill() const {
+        Vectors y;
+        for (std::size_t i = 0; i < workers(); ++i)
+            y.push_back(before[i].theta - drift(i));
+        return y;
+    }
     /// Gossip, and below momentum, from all workers' y (or z).
     [[nodiscard]] Vectors gossip(const Vectors& y) const {
         Vectors z = y;
@@ -73,16 +80,13 @@ struct KnownBug {
 const std::array<KnownBug, 7> known_bugs{{
     {"the outer step goes uphill: the drift has the wrong sign",
      [](const RightRound& right, Made& made) {
-         for (std::size_t i = 0; i < right.workers(); ++i)
-             made.drifted[i] = right.before[i].theta - right.drift(i);
+         made.drifted = right.uphill();
          made.gossiped = right.gossip(made.drifted);
          made.parameters = right.momentum(made.drifted, made.gossiped);
      }},
     {"the outer step goes uphill: the averaged drift has the wrong sign",
      [](const RightRound& right, Made& made) {
-         Vectors y = made.drifted;
-         for (std::size_t i = 0; i < right.workers(); ++i)
-             y[i] = right.before[i].theta - right.drift(i);
+         const Vectors y = right.uphill();
          made.gossiped = right.gossip(y);
          made.parameters = right.momentum(y, made.gossiped);
      }},

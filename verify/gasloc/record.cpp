@@ -123,33 +123,19 @@ Config config_of(const verify::SyntheticRun& run) {
 }
 
 std::vector<double> learning_rates_of(const Config& config, const verify::Settings& given) {
-    const double first = given.number("learning-rate");
-    const double last =
-        given.number("final-learning-rate") < 0.0 ? first : given.number("final-learning-rate");
     std::vector<double> all;
     for (Index round = 1; round <= config.rounds(); ++round)
-        for (Index h = 0; h < config.most_steps(round); ++h)
-            all.push_back(config.rounds() == 1 ? first
-                                               : first + (last - first) * static_cast<double>(round - 1) /
-                                                             static_cast<double>(config.rounds() - 1));
+        all.insert(all.end(), static_cast<std::size_t>(config.most_steps(round)),
+                   verify::rate_between(given.number("learning-rate"), given.number("final-learning-rate"),
+                                        round, config.rounds()));
     return all;
 }
 
 std::vector<Injection> injections_of(const Config& config, const verify::Settings& given) {
-    std::vector<Injection> all;
-    for (const std::string& text : given.texts("inject")) {
-        const Injection injection = verify::parse_injection(text);
-        if (injection.step < 1 || injection.step > config.rounds() || injection.rank < 0 ||
-            injection.rank >= config.workers || injection.index < 0 ||
-            injection.index >= config.layout.size())
-            throw Error("--inject has '" + text + "'; there are rounds 1 to " +
-                        std::to_string(config.rounds()) + ", workers 0 to " +
-                        std::to_string(config.workers - 1) + ", coordinates 0 to " +
-                        std::to_string(config.layout.size() - 1));
-        if (config.steps(injection.rank, injection.step) == 0)
-            throw Error("--inject has '" + text + "'; that worker has no inner step in that round");
-        all.push_back(injection);
-    }
+    auto all = verify::injections_of(given, config.rounds(), config.workers, config.layout.size(), words);
+    for (const Injection& one : all)
+        if (config.steps(one.rank, one.step) == 0)
+            throw Error("--inject has '" + one.text + "'; that worker has no inner step in that round");
     return all;
 }
 
@@ -161,9 +147,8 @@ std::span<const float> span_of(const Vector<float>& values) {
 Vector<float> gradient_of(const Config& config, const verify::Settings& given,
                           const std::vector<Injection>& injections, int worker, Index round, Index h) {
     const auto data = problem::parse_data_class(given.text("data"));
-    Vector<float> gradient(config.layout.size());
-    problem::fill_gradient({gradient.data(), static_cast<std::size_t>(gradient.size())}, data,
-                           given.seed("seed"), worker, (round - 1) * 10'000 + h);
+    Vector<float> gradient = verify::to_vector<float>(problem::gradient(
+        data, given.seed("seed"), worker, (round - 1) * 10'000 + h, config.layout.size()));
     for (const Injection& injection : injections)
         if (injection.step == round && injection.rank == worker && h == config.steps(worker, round))
             gradient[injection.index] = injection.value;
@@ -179,14 +164,12 @@ void record(const verify::SyntheticRun& run) {
     const std::vector<double> rates = learning_rates_of(config, given);
     const std::vector<double> edges = edges_series(config);
     const auto data = problem::parse_data_class(given.text("data"));
-    Vector<float> start(config.layout.size());
-    for (Index i = 0; i < start.size(); ++i)
-        start[i] = problem::initial_parameter(data, given.seed("seed"), i);
-
-    const Head head{config, rates, {start.begin(), start.end()}, {}};
+    const std::vector<float> start =
+        problem::initial_parameters(data, given.seed("seed"), config.layout.size());
+    const Head head{config, rates, start, {}};
     Rounds<float> rounds(head);
     trace::Writer writer(run.output, schema(config), run.source, run.intermediates, run.replicas);
-    writer.series("initial/parameters", span_of(start));
+    writer.series("initial/parameters", std::span<const float>(start));
     writer.series("learning_rate", std::span<const double>(rates));
     writer.series("edges", std::span<const double>(edges));
     for (Index round = 1; round <= config.rounds(); ++round) {
