@@ -1,5 +1,5 @@
 // Declares the settings of averaging's cases, and draws parameters, gradients and rates for one.
-#include "case.hpp"
+#include "averaging.hpp"
 
 #include <truestep/problem/partition.hpp>
 
@@ -37,21 +37,15 @@ const gate::CaseSpec<Case>& spec() {
     return all;
 }
 
-std::vector<float> parameters_of(const Case& run) {
-    std::vector<float> x;
-    for (Index i = 0; i < run.size; ++i)
-        x.push_back(problem::initial_parameter(run.data, static_cast<std::uint64_t>(run.seed), i));
-    return x;
+Vector parameters_of(const Case& run) {
+    return problem::initial_parameters(run.data, static_cast<std::uint64_t>(run.seed), run.size);
 }
 
-std::vector<std::vector<float>> gradients_of(const Case& run, int worker, Index round) {
-    std::vector<std::vector<float>> gradients(static_cast<std::size_t>(run.local_steps));
-    Index step = round * run.local_steps;
-    for (std::vector<float>& gradient : gradients) {
-        ++step;
-        gradient.resize(static_cast<std::size_t>(run.size));
-        problem::fill_gradient(gradient, run.data, static_cast<std::uint64_t>(run.seed), worker, step);
-    }
+Gradients gradients_of(const Case& run, int worker, Index round) {
+    Gradients gradients;
+    for (Index step = 1; step <= run.local_steps; ++step)
+        gradients.push_back(problem::gradient(run.data, static_cast<std::uint64_t>(run.seed), worker,
+                                              round * run.local_steps + step, run.size));
     return gradients;
 }
 

@@ -1,118 +1,139 @@
 // What must always hold of local SGD with averaging (section 11).
-#include "properties.hpp"
+#include <numeric>
+#include <stdexcept>
 
-#include <utility>
+#include <truestep/gate/trial.hpp>
 
-#include <truestep/reference/averaging/reference.hpp>
-#include <truestep/verify/comparator.hpp>
-
-#include "difference.hpp"
-#include "implementation.hpp"
+#include "averaging.hpp"
 
 namespace truestep::properties::averaging {
 
 namespace {
 
-using gate::CaseJudgement;
+using gate::judged_by;
+
+/// The parameters after each round, by the reference.
+std::vector<Vector> right_parameters(const Case& run) {
+    std::vector<Vector> all;
+    for (Index round = 0; round < run.rounds; ++round) {
+        std::vector<Gradients> gradients;
+        for (int worker = 0; worker < run.workers; ++worker)
+            gradients.push_back(gradients_of(run, worker, round));
+        all.push_back(reference::averaging::after_round(round == 0 ? parameters_of(run) : all.back(),
+                                                        gradients, learning_rate_of(run)));
+    }
+    return all;
+}
+
+/// Draws what all workers begin a round with, then the gradients of each, and what each ends with. No rank
+/// owns a part of the parameters.
+gate::Drawing drawing_of(const Case& run, const std::vector<RankRecording>& seen, Index round) {
+    const auto at = static_cast<std::size_t>(round);
+    const std::vector<Vector> right = right_parameters(run);
+    gate::Drawing drawing{"round " + std::to_string(round + 1), run.size, static_cast<int>(run.workers)};
+    drawing.tensors = {{"x", 0, run.size}};
+    drawing.lanes = {{"before", "the parameters at the round's begin"}};
+    drawing.lanes.front().shared = true;
+    drawing.lanes.front().values = {gate::texts(round == 0 ? parameters_of(run) : right[at - 1])};
+    for (Index step = 1; step <= run.local_steps; ++step)
+        drawing.lanes.push_back({"gradient " + std::to_string(step), ""});
+    for (int worker = 0; worker < run.workers; ++worker) {
+        std::size_t lane = 0;
+        for (const Vector& gradient : gradients_of(run, worker, round))
+            drawing.lanes[++lane].values.push_back(gate::texts(gradient));
+    }
+    gate::Lane after{"after", "the parameters at its end"};
+    for (const RankRecording& of_rank : seen) {
+        after.values.push_back(gate::texts(of_rank.after[at]));
+        after.expected.push_back(gate::texts(right[at]));
+    }
+    drawing.lanes.push_back(after);
+    return drawing;
+}
 
 /// One case under judgement.
-class Trial {
+class Trial : public gate::TrialOf<Case> {
   public:
     Trial(const gate::Implementation& implementation, const Case& judged_case)
-        : run(judged_case), seen(dynamic_cast<const Implementation&>(implementation).run(run)),
-          judged(run) {}
-
-    void violated(Index round, const std::string& message, const std::string& details = "") {
-        if (!judged.finding)
-            judged.finding = difference(message, details, run, seen, round);
+        : TrialOf(judged_case, {{"x", judged_case.size}}),
+          seen(
+              dynamic_cast<const Implementation&>(implementation).run(run, static_cast<int>(run.workers))) {
+        for (const RankRecording& of_rank : seen)
+            if (of_rank.after.size() != static_cast<std::size_t>(run.rounds))
+                throw std::runtime_error("parameters are not shown after each round");
     }
 
-    /// Compares bit for bit after a round. Only the first difference is reported.
-    void compare(Index round, std::size_t rank, const reference::averaging::Vector& expected,
-                 const std::string& whose) {
-        const auto compared = verify::compare(expected, seen[rank].after[static_cast<std::size_t>(round)],
-                                              verify::Level::exact());
-        judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
-        if (!compared.ok())
-            violated(round,
+    /// Compares all ranks from `first` on bit for bit, after each round.
+    void compare(const std::vector<Vector>& expected, const std::string& whose, std::size_t first = 0) {
+        for (std::size_t round = 0; round < expected.size(); ++round)
+            for (std::size_t rank = first; rank < seen.size(); ++rank)
+                same(verify::compare(expected[round], seen[rank].after[round], verify::Level::exact()),
+                     static_cast<Index>(round),
                      "after round " + std::to_string(round + 1) + " the parameters of rank " +
-                         std::to_string(rank) + " are not " + whose + ": " + verify::summary(compared),
-                     verify::details(compared, problem::Layout({{"x", run.size, false}}), "  "));
+                         std::to_string(rank) + " are not " + whose);
     }
 
-    Case run;
     std::vector<RankRecording> seen; ///< of each rank
-    gate::JudgementOf<Case> judged;
+
+  protected:
+    gate::Finding::Size size(Index /*round*/) const override {
+        return {run.size, static_cast<int>(run.workers), run.rounds * run.local_steps};
+    }
+    gate::FindingOnDemand on_demand(Index round) const override {
+        return {.draw = [run = run, seen = seen, round] { return drawing_of(run, seen, round); }};
+    }
 };
 
-CaseJudgement replicas(const gate::Implementation& implementation, const Case& run) {
-    Trial trial(implementation, run);
-    for (Index round = 0; round < trial.run.rounds; ++round)
-        for (std::size_t rank = 1; rank < trial.seen.size(); ++rank)
-            trial.compare(round, rank, trial.seen[0].after[static_cast<std::size_t>(round)], "rank 0's");
-    return trial.judged;
+void replicas(Trial& trial) {
+    trial.compare(trial.seen.front().after, "rank 0's", 1);
 }
 
-CaseJudgement alone(const gate::Implementation& implementation, const Case& run) {
-    Trial trial(implementation, run);
-    reference::averaging::Vector x = parameters_of(trial.run);
-    const float learning_rate = learning_rate_of(trial.run);
+void alone(Trial& trial) {
+    std::vector<Vector> plain;
+    Vector x = parameters_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
-        for (const reference::averaging::Vector& gradient : gradients_of(trial.run, 0, round))
+        for (const Vector& gradient : gradients_of(trial.run, 0, round))
             for (std::size_t i = 0; i < x.size(); ++i)
-                x[i] -= learning_rate * gradient[i];
-        trial.compare(round, 0, x, "those of plain SGD");
+                x[i] -= learning_rate_of(trial.run) * gradient[i];
+        plain.push_back(x);
     }
-    return trial.judged;
+    trial.compare(plain, "those of plain SGD");
 }
 
-CaseJudgement traffic(const gate::Implementation& implementation, const Case& run) {
-    Trial trial(implementation, run);
-    const auto expected =
-        static_cast<std::uint64_t>(trial.run.rounds * 4 * trial.run.size * (trial.run.workers - 1));
+void traffic(Trial& trial) {
+    const Case& run = trial.run;
+    const auto expected = static_cast<std::uint64_t>(run.rounds * 4 * run.size * (run.workers - 1));
     for (std::size_t rank = 0; rank < trial.seen.size(); ++rank) {
-        std::uint64_t sent = 0;
-        for (const std::uint64_t bytes : trial.seen[rank].sent)
-            sent += bytes;
-        if (sent != expected)
-            trial.violated(trial.run.rounds - 1,
-                           "rank " + std::to_string(rank) + " sent " + std::to_string(sent) +
-                               " bytes; its parameters to each other rank once a round are " +
-                               std::to_string(expected));
+        const auto& bytes = trial.seen[rank].sent;
+        const auto sent = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+        trial.expect(sent == expected, run.rounds - 1, [&] {
+            return "rank " + std::to_string(rank) + " sent " + std::to_string(sent) +
+                   " bytes; its parameters to each other rank once a round are " + std::to_string(expected);
+        });
     }
-    return trial.judged;
 }
 
-CaseJudgement equals_the_reference(const gate::Implementation& implementation, const Case& run) {
-    Trial trial(implementation, run);
-    reference::averaging::Vector x = parameters_of(trial.run);
-    for (Index round = 0; round < trial.run.rounds; ++round) {
-        std::vector<reference::averaging::Gradients> gradients;
-        gradients.reserve(static_cast<std::size_t>(trial.run.workers));
-        for (int worker = 0; worker < trial.run.workers; ++worker)
-            gradients.push_back(gradients_of(trial.run, worker, round));
-        x = reference::averaging::after_round(x, gradients, learning_rate_of(trial.run));
-        for (std::size_t rank = 0; rank < trial.seen.size(); ++rank)
-            trial.compare(round, rank, x, "the reference's");
-    }
-    return trial.judged;
+void equals_the_reference(Trial& trial) {
+    trial.compare(right_parameters(trial.run), "the reference's");
+}
+
+Case with_one_rank(Case run) {
+    run.workers = 1;
+    return run;
 }
 
 } // namespace
 
 std::vector<gate::Property> properties() {
     const gate::Demands<Case> usual{"several ranks", "several local steps"};
-    return {
-        spec().property(1, "replicas", "After a round all workers hold the same bits.", replicas, usual),
-        spec().property(2, "alone", "One worker, with any number of local steps, is plain SGD.", alone,
-                        {"several local steps"},
-                        [](Case run) {
-                            run.workers = 1;
-                            return run;
-                        }),
-        spec().property(3, "traffic", "A rank sends its parameters to each other rank once a round.",
-                        traffic, usual),
-        spec().property(0, "reference", "Every bit is the reference's.", equals_the_reference, usual)};
+    return {spec().property(1, "replicas", "After a round all workers hold the same bits.",
+                            judged_by(replicas), usual),
+            spec().property(2, "alone", "One worker, with any number of local steps, is plain SGD.",
+                            judged_by(alone), {"several local steps"}, with_one_rank),
+            spec().property(3, "traffic", "A rank sends its parameters to each other rank once a round.",
+                            judged_by(traffic), usual),
+            spec().property(0, "reference", "Every bit is the reference's.",
+                            judged_by(equals_the_reference), usual)};
 }
 
 } // namespace truestep::properties::averaging

@@ -1,11 +1,25 @@
 // Registers local SGD with averaging with the gate: docs/adding-a-system.md.
+#include <truestep/distributed/averaging/worker.hpp>
 #include <truestep/gate/system.hpp>
 
-#include "implementation.hpp"
-#include "planted/planted.hpp"
-#include "properties.hpp"
+#include "averaging.hpp"
 
 namespace truestep::properties::averaging {
+
+namespace {
+
+/// Plays a case on a rank of distributed/averaging.
+void play(const Case& run, distributed::Communicator& ranks, RankRecording& seen) {
+    distributed::averaging::Worker worker(parameters_of(run), learning_rate_of(run), ranks);
+    for (Index round = 0; round < run.rounds; ++round) {
+        for (const Vector& gradient : gradients_of(run, ranks.rank(), round))
+            worker.step(gradient);
+        worker.average();
+        seen.after.push_back(worker.parameters());
+    }
+}
+
+} // namespace
 
 gate::System averaging_system();
 
@@ -13,15 +27,14 @@ gate::System averaging_system() {
     gate::System system;
     system.name = "averaging";
     system.says = "Local SGD: some steps of each worker alone, then the mean of their parameters.";
-    averaging::spec().describe(system);
-    system.properties = averaging::properties();
+    spec().describe(system);
+    system.properties = properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{
-            std::make_shared<averaging::Implementation>("host", averaging::play_worker, group),
-            averaging::planted(0, group)};
+        return gate::Implementations{std::make_shared<Implementation>("host", play, group),
+                                     planted(0, group)};
     };
-    system.known_bugs = averaging::known_bugs();
-    system.planted = averaging::planted;
+    system.known_bugs = known_bugs();
+    system.planted = planted;
     system.clean = {"host"};
     return system;
 }

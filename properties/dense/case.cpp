@@ -290,8 +290,7 @@ Scenario scenario_of(const Case& run) {
     scenario.problem = problem_of(run, run.workers);
     scenario.after = problem_of(run, run.to == 0 ? run.workers : run.to);
     const Index size = layout_of(scenario.problem).size();
-    for (Index i = 0; i < size; ++i)
-        scenario.start.push_back(problem::initial_parameter(run.data, seed, i));
+    scenario.start = problem::initial_parameters(run.data, seed, size);
     scenario.steps = run.steps;
     scenario.restart = run.restart;
     scenario.sharded = run.sharded == 1;
@@ -299,8 +298,7 @@ Scenario scenario_of(const Case& run) {
     scenario.threads = static_cast<int>(run.threads);
     scenario.late = run.late;
     scenario.gradient = [run, seed, size](const Problem& problem, Index micro_batch, Index step) {
-        Floats values(static_cast<std::size_t>(size));
-        problem::fill_gradient(values, run.data, seed, static_cast<int>(micro_batch), step);
+        Floats values = problem::gradient(run.data, seed, static_cast<int>(micro_batch), step, size);
         // Sums of the class's own values may be exact in any order.
         if (run.data != DataClass::dyadic)
             for (float& value : values)

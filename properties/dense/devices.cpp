@@ -57,9 +57,8 @@ std::string no_cublas() {
 std::shared_ptr<const gate::Implementation> on_device(KnownBug known_bug, const std::string& name,
                                                       const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form form = gpu::form_of_one_device(no_cublas());
-    return std::make_shared<GroupImplementation>(
-        name.empty() ? form.name : name, one_device(known_bug), group,
-        gate::Placement{.unavailable = form.unavailable, .runs_on = form.runs_on});
+    return std::make_shared<GroupImplementation>(name.empty() ? form.name : name, one_device(known_bug),
+                                                 group, gate::placement_of(form));
 }
 
 } // namespace

@@ -2,15 +2,11 @@
 #include "trial.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 namespace truestep::properties::dense {
 
 namespace {
-
-/// A run has ended before its last step, so there is nothing more to judge.
-struct Ended : std::exception {};
 
 std::string after(Index step) {
     return step == 0 ? "at the start" : "after step " + std::to_string(step);
@@ -36,13 +32,8 @@ void classify(Trial& trial) {
 
 } // namespace
 
-std::shared_ptr<const gate::Finding> difference(const std::string& message, const std::string& details,
-                                                const Trial& trial, Index step) {
-    const Case& run = trial.run_case;
-    return std::make_shared<gate::PhrasedFinding>(message, details,
-                                                  gate::Finding::Size{trial.layout().size(),
-                                                                      static_cast<int>(run.workers),
-                                                                      std::max(step, run.steps)});
+gate::Finding::Size Trial::size(Index step) const {
+    return {layout().size(), static_cast<int>(run_case.workers), std::max(step, run_case.steps)};
 }
 
 bool is_muon(const Problem& problem, std::size_t tensor) {
@@ -56,17 +47,7 @@ Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole) 
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         const gate::Demands<Case>& at_least, const std::function<Case(Case)>& change) {
-    return spec().property(
-        number, name, says,
-        [judge](const gate::Implementation& implementation, const Case& run) {
-            Trial trial(implementation, run);
-            try {
-                judge(trial);
-            } catch (const Ended&) { // judged says why
-            }
-            return trial.judged;
-        },
-        at_least, change);
+    return spec().property(number, name, says, gate::judged_by(judge), at_least, change);
 }
 
 Case uninterrupted(Case run) {
@@ -92,9 +73,9 @@ Case with_several_ranks(Case run) {
     return uninterrupted(run);
 }
 
-Trial::Trial(const gate::Implementation& implementation, Case judged_case)
-    : run_case(std::move(judged_case)), scenario(scenario_of(run_case)), judged(run_case),
-      candidate_(dynamic_cast<const Implementation&>(implementation)) {
+Trial::Trial(const gate::Implementation& implementation, const Case& judged_case)
+    : TrialOf(judged_case, layout_of(problem_of(judged_case, judged_case.workers)).tensors()),
+      scenario(scenario_of(judged_case)), candidate_(dynamic_cast<const Implementation&>(implementation)) {
     classify(*this);
 }
 
@@ -112,29 +93,14 @@ std::vector<RankRecord> Trial::completed(const Scenario& of) {
                 expect(false, step,
                        "rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + ": " +
                            (record.ended.empty() ? "no reason is known" : record.ended));
-            throw Ended();
+            throw gate::Ended();
         }
     return all;
 }
 
-void Trial::expect(bool holds, Index step, const std::string& otherwise, const std::string& details) {
-    ++judged.counts.compared;
-    judged.counts.wrong += holds ? 0 : 1;
-    if (!holds && !judged.finding)
-        judged.finding = difference(otherwise, details, *this, step);
-}
-
 bool Trial::same(const verify::Comparison& compared, Index step, const std::string& what,
                  const std::string& whose) {
-    judged.counts.add(
-        {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
-    if (!compared.ok() && !judged.finding) {
-        const bool named = compared.expected_size == layout().size();
-        judged.finding =
-            difference(after(step) + " " + what + " are not " + whose + ": " + verify::summary(compared),
-                       named ? verify::details(compared, layout(), "  ") : "", *this, step);
-    }
-    return compared.ok();
+    return TrialOf::same(compared, step, after(step) + " " + what + " are not " + whose);
 }
 
 bool Trial::same(const Floats& expected, const Floats& actual, Index step, const std::string& what,

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gate/property.hpp>
-#include <truestep/verify/comparator.hpp>
+#include <truestep/gate/trial.hpp>
 
 #include "implementation.hpp"
 
@@ -31,15 +30,14 @@ struct Whole {
 [[nodiscard]] Whole whole_of(const std::vector<RankRecord>& records, Index step, bool restarted,
                              std::size_t size);
 
-class Trial {
+class Trial : public gate::TrialOf<Case> {
   public:
-    Trial(const gate::Implementation& implementation, Case judged_case);
+    Trial(const gate::Implementation& implementation, const Case& judged_case);
 
     [[nodiscard]] std::vector<RankRecord> run(const Scenario& of) const { return candidate_.run(of); }
     /// Runs a scenario to its end. Ends the trial, with a finding, if a rank did not get there.
     [[nodiscard]] std::vector<RankRecord> completed(const Scenario& of);
 
-    void expect(bool holds, Index step, const std::string& otherwise, const std::string& details = "");
     /// Compares bits. `what` is as "the parameters of rank 1"; only the first difference is reported.
     bool same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
               const std::string& whose);
@@ -67,17 +65,15 @@ class Trial {
         return whole_of(records, step, restarted, scenario.start.size());
     }
 
-    Case run_case;
+    const Case& run_case = TrialOf::run;
     Scenario scenario;
-    gate::JudgementOf<Case> judged;
+
+  protected:
+    [[nodiscard]] gate::Finding::Size size(Index step) const override;
 
   private:
     const Implementation& candidate_;
 };
-
-/// The report of a violation.
-[[nodiscard]] std::shared_ptr<const gate::Finding>
-difference(const std::string& message, const std::string& details, const Trial& trial, Index step);
 
 using Judge = void (*)(Trial& trial);
 /// A property of this system's cases.

@@ -116,56 +116,52 @@ std::vector<bool> light_cone(const Scenario& scenario, int worker, Index first, 
     return reached;
 }
 
-Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner begin) {
-    const auto gradients = scenario.gradients(worker, round);
-    for (const auto& g : gradients)
-        for (const float value : g)
-            if (!std::isfinite(value))
-                return begin;
-    const auto& hyper = scenario.settings.hyper;
-    const auto power = [](double base, Index times) {
-        double result = 1.0;
-        for (; times > 0; times /= 2, base = base * base)
-            if (times % 2 == 1)
-                result = result * base;
-        return result;
-    };
+void take_inner_step(State& state, const Settings& settings, std::span<const float> gradient,
+                     double learning_rate, double weight_decay, Index counted) {
+    const auto& hyper = settings.hyper;
     const auto rounded = [](double value) { return static_cast<float>(value); };
-    const bool adamw = scenario.settings.inner == problem::gasloc::Inner::adamw;
+    const auto without_bias = [counted](double beta) {
+        double power = 1.0;
+        Index times = counted;
+        for (double base = beta; times > 0; times /= 2, base = base * base)
+            if (times % 2 == 1)
+                power = power * base;
+        return 1.0 - power;
+    };
+    const bool adamw = settings.inner == problem::gasloc::Inner::adamw;
+    const bool none = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
+    const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
     const float b1 = rounded(hyper.beta1), a1 = rounded(1.0 - hyper.beta1), b2 = rounded(hyper.beta2),
                 a2 = rounded(1.0 - hyper.beta2), eps = rounded(hyper.epsilon);
-    Inner now = std::move(begin);
-    for (std::size_t h = 0; h < gradients.size(); ++h) {
-        const double learning_rate = scenario.learning_rate(round, static_cast<Index>(h) + 1);
-        const float lr = rounded(learning_rate);
-        const float keep = rounded(1.0 - learning_rate * hyper.weight_decay);
-        ++now.s;
-        float inv1 = 1.0F, invs2 = 1.0F;
-        const bool none = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
-        const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
-        if (!none)
-            inv1 = rounded(1.0 / (1.0 - power(hyper.beta1, now.s)));
-        if (!none && !momentum)
-            invs2 = rounded(1.0 / std::sqrt(1.0 - power(hyper.beta2, now.s)));
-        for (std::size_t i = 0; i < now.x.size(); ++i) {
-            const float g = gradients[h][i];
-            float u = g;
-            if (scenario.settings.inner == problem::gasloc::Inner::adams) {
-                const float m = now.m[i], next = (b1 * m) + (a1 * g), q = m * inv1;
-                const float second =
-                    momentum ? (b2 * (q * q)) + (a2 * (g * g)) : (b2 * (m * m)) + (a2 * (g * g));
-                const float root = momentum ? std::sqrt(second) : std::sqrt(second) * invs2;
-                u = (next * inv1) / (root + eps);
-                now.m[i] = next;
-            }
-            if (adamw) {
-                now.m[i] = (b1 * now.m[i]) + (a1 * g);
-                now.v[i] = (b2 * now.v[i]) + (a2 * (g * g));
-                u = (now.m[i] * inv1) / ((std::sqrt(now.v[i]) * invs2) + eps);
-            }
-            now.x[i] = (now.x[i] * keep) - (lr * u);
+    const float lr = rounded(learning_rate), keep = rounded(1.0 - learning_rate * weight_decay);
+    const float inv1 = none ? 1.0F : rounded(1.0 / without_bias(hyper.beta1));
+    const float invs2 = none || momentum ? 1.0F : rounded(1.0 / std::sqrt(without_bias(hyper.beta2)));
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+        const float g = gradient[i];
+        float u = g;
+        if (settings.inner == problem::gasloc::Inner::adams) {
+            const float m = state.m[i], q = momentum ? m * inv1 : m;
+            const float second = (b2 * (q * q)) + (a2 * (g * g));
+            state.m[i] = (b1 * m) + (a1 * g);
+            u = (state.m[i] * inv1) / ((std::sqrt(second) * invs2) + eps);
         }
+        if (adamw) {
+            state.m[i] = (b1 * state.m[i]) + (a1 * g);
+            state.v[i] = (b2 * state.v[i]) + (a2 * (g * g));
+            u = (state.m[i] * inv1) / ((std::sqrt(state.v[i]) * invs2) + eps);
+        }
+        state.theta[i] = (state.theta[i] * keep) - (lr * u);
     }
+}
+
+State after_inner_steps(const Scenario& scenario, int worker, Index round, State begin) {
+    if (scenario.skips(worker, round))
+        return begin;
+    State now = std::move(begin);
+    Index step = 0;
+    for (const auto& g : scenario.gradients(worker, round))
+        take_inner_step(now, scenario.settings, g, scenario.learning_rate(round, ++step),
+                        scenario.settings.hyper.weight_decay, ++now.s);
     return now;
 }
 
@@ -215,6 +211,23 @@ double growth_of_squares(const Settings& settings, double p, double q) {
 
 } // namespace
 
+void take_round_without_drift(std::vector<double>& theta, std::vector<double>& before, const Graph& graph,
+                              const Settings& settings) {
+    const std::vector<double> y = theta;
+    std::vector<double> z = y;
+    for (const Edge& edge : graph) {
+        const auto a = static_cast<std::size_t>(edge.a);
+        const auto b = static_cast<std::size_t>(edge.b);
+        z[a] -= settings.alpha / 2 * edge.weight * (y[a] - y[b]);
+        z[b] -= settings.alpha / 2 * edge.weight * (y[b] - y[a]);
+    }
+    for (std::size_t i = 0; i < z.size(); ++i) {
+        const double moves = settings.momentum == Momentum::local ? y[i] : z[i];
+        theta[i] = z[i] + settings.gamma * (moves - before[i]);
+        before[i] = moves;
+    }
+}
+
 double growth(const Settings& settings, int workers) {
     const double n = workers;
     if (settings.law == Law::pairs)
@@ -233,21 +246,11 @@ double growth(const Settings& settings, int workers) {
         theta[i] = std::sin(1.0 + static_cast<double>(i * i)); // has a part in every mode
     std::vector<double> before = theta;
     return growth_of(1500, [&](int round) {
-        const std::vector<double> y = theta;
-        std::vector<double> z = y;
-        for (const Edge& edge : graphs[static_cast<std::size_t>((round - 1) % period)]) {
-            const auto a = static_cast<std::size_t>(edge.a);
-            const auto b = static_cast<std::size_t>(edge.b);
-            z[a] -= settings.alpha / 2 * edge.weight * (y[a] - y[b]);
-            z[b] -= settings.alpha / 2 * edge.weight * (y[b] - y[a]);
-        }
+        take_round_without_drift(theta, before, graphs[static_cast<std::size_t>((round - 1) % period)],
+                                 settings);
         double mean = 0.0;
-        for (std::size_t i = 0; i < z.size(); ++i) {
-            const double moves = settings.momentum == Momentum::local ? y[i] : z[i];
-            theta[i] = z[i] + settings.gamma * (moves - before[i]);
-            before[i] = moves;
-            mean += theta[i] / n;
-        }
+        for (const double value : theta)
+            mean += value / n;
         // Removes the mean, which is no disagreement and stays.
         double size = 0.0;
         for (std::size_t i = 0; i < theta.size(); ++i) {
@@ -275,12 +278,10 @@ std::vector<std::vector<double>> diloco(const Scenario& scenario) {
     for (Index round = 1; round <= scenario.rounds; ++round) {
         std::vector<double> moved = sum;
         for (int worker = 0; worker < scenario.workers; ++worker) {
+            if (scenario.skips(worker, round))
+                continue;
             const auto gradients = scenario.gradients(worker, round);
-            bool finite = true;
-            for (const auto& g : gradients)
-                finite =
-                    finite && std::all_of(g.begin(), g.end(), [](float x) { return std::isfinite(x); });
-            for (std::size_t h = 0; finite && h < gradients.size(); ++h)
+            for (std::size_t h = 0; h < gradients.size(); ++h)
                 for (std::size_t i = 0; i < d; ++i)
                     moved[i] -= scenario.settings.eta *
                                 scenario.learning_rate(round, static_cast<Index>(h) + 1) *

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "scenario.hpp"
@@ -15,14 +16,16 @@ namespace truestep::properties::gasloc::by_hand {
 /// Which workers of round `last` a change at `worker` in round `first` can have reached.
 [[nodiscard]] std::vector<bool> light_cone(const Scenario& scenario, int worker, Index first, Index last);
 
+/// Takes one inner step with everything but theta and the moments given: `counted` corrects the bias.
+void take_inner_step(State& state, const Settings& settings, std::span<const float> gradient,
+                     double learning_rate, double weight_decay, Index counted);
 /// One worker's inner steps in a round, from its state at the beginning; theta becomes x.
-struct Inner {
-    std::vector<float> x;
-    std::vector<float> m;
-    std::vector<float> v;
-    Index s = 0;
-};
-[[nodiscard]] Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner begin);
+[[nodiscard]] State after_inner_steps(const Scenario& scenario, int worker, Index round, State begin);
+
+/// A round without drift of one coordinate, in double: the values of all workers, and what their momentum
+/// is measured from.
+void take_round_without_drift(std::vector<double>& theta, std::vector<double>& before, const Graph& graph,
+                              const Settings& settings);
 
 /// The factor by which disagreement grows per round in the long run, without drift. It is followed round
 /// after round; for random graphs its mean squares are. Not for an explicit graph.

@@ -54,7 +54,7 @@ void no_barrier(Trial& trial) {
     trial.lives = trial.play(scenario);
     scenario.before_round = [](int, Index) {};
     for (std::size_t i = 0; late && i < ahead.size(); ++i)
-        told(trial, false, from, [&] {
+        trial.expect(false, from, [&] {
             return "worker " + std::to_string(held) + " was held back before round " +
                    std::to_string(from) + ", and workers that do not depend on it waited for it";
         });

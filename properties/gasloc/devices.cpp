@@ -81,19 +81,16 @@ RankFactory a_device_each([[maybe_unused]] Peers& ranks) {
 #endif
 }
 
-gate::Placement seat_in(const gpu::Form& form) {
-    return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
-}
-
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form device = gpu::form_of_one_device();
     const gpu::Form device_each = gpu::form_of_a_device_each(group->name() == "in_process");
-    gate::Placement each = seat_in(device_each);
+    gate::Placement each = gate::placement_of(device_each);
     each.unsupported = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
     return {std::make_shared<Workers>("cuda-blocks", blocks(KnownBug::none), group),
-            std::make_shared<Workers>(device.name, one_device(KnownBug::none), group, seat_in(device)),
+            std::make_shared<Workers>(device.name, one_device(KnownBug::none), group,
+                                      gate::placement_of(device)),
             std::make_shared<Workers>(device_each.name, a_device_each, group, std::move(each))};
 }
 
@@ -108,7 +105,7 @@ device_known_bug(int number, const std::string& name, const std::shared_ptr<cons
     if (!known_bugs_on_devices().on_device(number))
         return std::make_shared<Workers>(name, blocks(known_bug), group);
     return std::make_shared<Workers>(name, one_device(known_bug), group,
-                                     seat_in(gpu::form_of_one_device()));
+                                     gate::placement_of(gpu::form_of_one_device()));
 }
 
 } // namespace truestep::properties::gasloc

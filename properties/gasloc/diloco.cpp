@@ -24,32 +24,27 @@ void inner_optimizer(Trial& trial) {
     if (!trial.is_exact())
         return trial.as_the_reference(trial.lives);
     for (int worker = 0; worker < trial.scenario.workers; ++worker) {
-        const Floats zeros(trial.scenario.start.size(), 0.0F);
-        by_hand::Inner now{trial.scenario.start, settings.inner == Inner::sgd ? Floats{} : zeros,
-                           settings.inner == Inner::adamw ? zeros : Floats{}, 0};
+        State now = first_state(settings, trial.scenario.start);
         for (const auto& entry : trial.lives[static_cast<std::size_t>(worker)].rounds) {
             const Index round = entry.first;
             const RoundRecording& seen = entry.second;
-            const Floats theta = now.x;
+            const Floats theta = now.theta;
             now = by_hand::after_inner_steps(trial.scenario, worker, round, now);
             trial.same(now.m, seen.state.m, round, worker, "the first moment", "the inner optimizer's");
             trial.same(now.v, seen.state.v, round, worker, "the second moment", "the inner optimizer's");
-            told(trial, now.s == seen.state.s, round, [&] {
-                return worker_text(worker, round) + " counts " + std::to_string(seen.state.s) +
-                       " inner steps; it has taken " + std::to_string(now.s);
-            });
+            trial.same_count(now.s, seen.state.s, round, worker, "inner steps", "the inner optimizer's");
             for (std::size_t i = 0; i < theta.size(); ++i) {
                 // There are two roundings: of x - theta, and of the sum.
-                const double x = static_cast<double>(now.x[i]);
+                const double x = static_cast<double>(now.theta[i]);
                 const double limit =
                     0x1p-23 * (std::abs(x) + std::abs(static_cast<double>(theta[i]))) + 0x1p-148;
-                told(trial, !(std::abs(static_cast<double>(seen.state.theta[i]) - x) > limit), round, [&] {
+                trial.expect(!(std::abs(static_cast<double>(seen.state.theta[i]) - x) > limit), round, [&] {
                     return worker_text(worker, round) + " has " + shortest(seen.state.theta[i]) +
                            " at coordinate " + std::to_string(i) + "; the inner optimizer makes it " +
-                           shortest(now.x[i]);
+                           shortest(now.theta[i]);
                 });
             }
-            now.x = seen.state.theta;
+            now.theta = seen.state.theta;
         }
     }
 }
@@ -62,7 +57,7 @@ void sums_are_dilocos(Trial& trial) {
             for (const RoundRecording* seen : seen_after(trial.lives, round, trial.scenario.workers))
                 sum += static_cast<double>(seen->state.theta[i]);
             const double wanted = sums[static_cast<std::size_t>(round - 1)][i];
-            told(trial, sum == wanted, round, [&] {
+            trial.expect(sum == wanted, round, [&] {
                 return "after round " + std::to_string(round) +
                        " the sum of theta over workers at coordinate " + std::to_string(i) + " is " +
                        shortest(sum) + "; DiLoCo's is " + shortest(wanted);
@@ -72,16 +67,13 @@ void sums_are_dilocos(Trial& trial) {
 
 // 5. The mean over workers is DiLoCo's for any graph.
 void mean_is_dilocos(Trial& trial) {
-    trial.lives = trial.play(trial.scenario);
-    if (trial.whole(trial.lives))
-        sums_are_dilocos(trial);
+    trial.complete();
+    sums_are_dilocos(trial);
 }
 
 // 6. With full averaging and gossiped placement all workers are alike and equal DiLoCo.
 void full_averaging(Trial& trial) {
-    trial.lives = trial.play(trial.scenario);
-    if (!trial.whole(trial.lives))
-        return;
+    trial.complete();
     for (Index round = 1; round <= trial.run.rounds; ++round) {
         const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
         for (int worker = 1; worker < trial.scenario.workers; ++worker)

@@ -40,14 +40,4 @@ using Demands = gate::Demands<Case>;
 [[nodiscard]] std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives,
                                                             Index round, int workers);
 
-/// Counts one comparison. The message is made only if it is false, since most are true.
-template <class Message>
-void told(Trial& trial, bool ok, Index round, const Message& message) {
-    ++trial.judged.counts.compared;
-    if (ok)
-        return;
-    ++trial.judged.counts.wrong;
-    trial.violated(round, message());
-}
-
 } // namespace truestep::properties::gasloc

@@ -16,9 +16,7 @@ using Floats = std::vector<float>;
 
 // 1. The sum of z is the sum of y. The next momentum is made of y; z is theta without momentum.
 void mean_is_kept(Trial& trial) {
-    trial.lives = trial.play(trial.scenario);
-    if (!trial.whole(trial.lives))
-        return;
+    trial.complete();
     const auto gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
     for (Index round = 1; round <= trial.run.rounds; ++round) {
         const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
@@ -34,7 +32,7 @@ void mean_is_kept(Trial& trial) {
                 of_y += y;
                 of_z += static_cast<double>(seen[rank]->state.theta[i]) - gamma * (y - before);
             }
-            told(trial, of_y == of_z, round, [&] {
+            trial.expect(of_y == of_z, round, [&] {
                 return "after round " + std::to_string(round) +
                        " the sum of z over workers at coordinate " + std::to_string(i) + " is " +
                        shortest(of_z) + "; that of y is " + shortest(of_y);
@@ -46,9 +44,7 @@ void mean_is_kept(Trial& trial) {
 // 2. A consensus without drift stays.
 void consensus_stays(Trial& trial) {
     trial.scenario.steps = [](int, Index) { return Index{0}; };
-    trial.lives = trial.play(trial.scenario);
-    if (!trial.whole(trial.lives))
-        return;
+    trial.complete();
     // -0 + 0 is +0, so with momentum a zero may lose its sign.
     const auto unsigned_zero = [](Floats values) {
         for (float& value : values)
@@ -65,13 +61,11 @@ void consensus_stays(Trial& trial) {
 
 // 15. Disagreement shrinks as the chapter's linear recursion says, computed in double.
 void contraction(Trial& trial) {
-    trial.lives = trial.play(trial.scenario);
-    if (!trial.whole(trial.lives))
-        return;
+    trial.complete();
     const auto n = static_cast<std::size_t>(trial.scenario.workers);
-    const double alpha = static_cast<double>(static_cast<float>(trial.run.alpha));
-    const double gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
-    const bool local = trial.run.momentum == Momentum::local;
+    Settings settings = trial.scenario.settings;
+    for (double* const value : {&settings.alpha, &settings.gamma})
+        *value = static_cast<double>(static_cast<float>(*value));
     std::vector<Graph> graphs; // from the second round on
     for (Index round = 2; round <= trial.run.rounds; ++round)
         graphs.push_back(by_hand::graph_of(trial.scenario.settings, round, trial.scenario.workers));
@@ -85,25 +79,16 @@ void contraction(Trial& trial) {
             size = std::max({size, std::abs(theta[worker]), std::abs(before[worker])});
         }
         for (Index round = 2; round <= trial.run.rounds; ++round) {
-            const std::vector<double> y = theta;
-            std::vector<double> z = y;
-            for (const Edge& edge : graphs[static_cast<std::size_t>(round - 2)]) {
-                const auto a = static_cast<std::size_t>(edge.a);
-                const auto b = static_cast<std::size_t>(edge.b);
-                z[a] -= alpha / 2 * edge.weight * (y[a] - y[b]);
-                z[b] -= alpha / 2 * edge.weight * (y[b] - y[a]);
-            }
+            by_hand::take_round_without_drift(theta, before, graphs[static_cast<std::size_t>(round - 2)],
+                                              settings);
             for (std::size_t worker = 0; worker < n; ++worker) {
-                const double moves = local ? y[worker] : z[worker];
-                theta[worker] = z[worker] + gamma * (moves - before[worker]);
-                before[worker] = moves;
                 size = std::max(size, std::abs(theta[worker]));
                 const double seen =
                     static_cast<double>(trial.lives[worker].rounds.at(round).state.theta[i]);
                 // Each round makes some ten roundings, each passed on at most as disagreement is in a
                 // stable run.
                 const double limit = 0x1p-24 * 40.0 * static_cast<double>(round) * size + 0x1p-140;
-                told(trial, !(std::abs(seen - theta[worker]) > limit), round, [&] {
+                trial.expect(!(std::abs(seen - theta[worker]) > limit), round, [&] {
                     return worker_text(static_cast<int>(worker), round) + " has " + shortest(seen) +
                            " at coordinate " + std::to_string(i) + "; without drift it would be " +
                            shortest(theta[worker]);

@@ -40,6 +40,9 @@ struct RankRecording {
     std::string taken;        ///< what it should have refused, and did not
     std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
 
+    /// Why it did not begin, or ended.
+    [[nodiscard]] const std::string& why() const { return refused.empty() ? reason : refused; }
+
     void fields(auto& visit) {
         visit(rounds, begun, restarted, halted, left_alone, reason, refused, taken, others);
     }
@@ -66,6 +69,23 @@ struct VisibleState {
 
     [[nodiscard]] bool all() const { return before && first_moment && second_moment; }
 };
+
+/// A part of a worker's state, by the words of findings and by the name that programs know it by.
+struct StatePart {
+    const char* words;
+    const char* name;
+    std::vector<float> State::*values;
+    bool VisibleState::*visible = nullptr; ///< none: it always is
+
+    [[nodiscard]] bool is_in(const VisibleState& shown) const {
+        return visible == nullptr || shown.*visible;
+    }
+};
+inline constexpr StatePart state_parts[]{
+    {"theta", "parameters", &State::theta},
+    {"what goes into the momentum", "before", &State::before, &VisibleState::before},
+    {"the first moment", "first_moment", &State::m, &VisibleState::first_moment},
+    {"the second moment", "second_moment", &State::v, &VisibleState::second_moment}};
 
 /// Any implementation of GASLoC that properties can judge.
 class Implementation : public gate::Implementation {

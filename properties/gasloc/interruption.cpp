@@ -18,30 +18,16 @@ void skipped(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     Scenario without = trial.scenario;
     without.steps = [scenario = trial.scenario](int worker, Index round) {
-        const auto gradients = scenario.gradients(worker, round);
-        for (const Floats& gradient : gradients)
-            if (!std::all_of(gradient.begin(), gradient.end(), [](float x) { return std::isfinite(x); }))
-                return Index{0};
-        return static_cast<Index>(gradients.size());
+        return scenario.skips(worker, round) ? Index{0} : scenario.steps(worker, round);
     };
     // The other workers keep their learning rates.
     const std::vector<RankRecording> lives = trial.play(without);
+    trial.same_states(lives, trial.lives, "those without inner steps in the skipped round");
     for (std::size_t i = 0; i < lives.size(); ++i)
-        for (const auto& entry : lives[i].rounds) {
-            const Index round = entry.first;
-            const RoundRecording& seen = entry.second;
-            const auto found = trial.lives[i].rounds.find(round);
-            if (found == trial.lives[i].rounds.end())
-                continue;
-            trial.same(seen.state, found->second.state, round, static_cast<int>(i),
-                       "those without inner steps in the skipped round");
-            const bool bad = without.steps(static_cast<int>(i), round) !=
-                             trial.scenario.steps(static_cast<int>(i), round);
-            told(trial, found->second.skipped == bad, round, [&] {
-                return worker_text(static_cast<int>(i), round) +
-                       (bad ? " does not say that it skipped the round"
-                            : " says that it skipped the round");
-            });
+        for (const auto& [round, seen] : trial.lives[i].rounds) {
+            const int worker = static_cast<int>(i);
+            const bool bad = without.steps(worker, round) != trial.scenario.steps(worker, round);
+            trial.same_skip(bad, seen, round, worker);
         }
 }
 
@@ -51,23 +37,22 @@ void restart_same(Trial& trial) {
     going_on.restart = 0;
     const std::vector<RankRecording> lives = trial.play(going_on);
     trial.lives = trial.play(trial.scenario);
-    for (std::size_t i = 0; i < lives.size(); ++i)
+    trial.same_states(lives, trial.lives, "those of a run without a restart");
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+        const RankRecording& life = trial.lives[i];
         for (const auto& entry : lives[i].rounds) {
             const Index round = entry.first;
-            const RoundRecording& seen = entry.second;
-            const auto found = trial.lives[i].rounds.find(round);
-            if (found != trial.lives[i].rounds.end())
-                trial.same(seen.state, found->second.state, round, static_cast<int>(i),
-                           "those of a run without a restart");
-            else if (round <= trial.scenario.restart || trial.lives[i].restarted)
-                told(trial, false, round, [&] {
+            if (life.rounds.contains(round))
+                continue;
+            if (round <= trial.scenario.restart || life.restarted)
+                trial.expect(false, round, [&] {
                     return "worker " + std::to_string(i) + " did not end round " + std::to_string(round) +
-                           " after the restart: " + trial.lives[i].reason;
+                           " after the restart: " + life.reason;
                 });
-            else if (!trial.lives[i].refused.empty())
-                told(trial, false, round,
-                     [&] { return "the restart was refused: " + trial.lives[i].refused; });
+            else if (!life.refused.empty())
+                trial.expect(false, round, "the restart was refused: " + life.refused);
         }
+    }
 }
 
 // 14. Workers that restore within a round, or when it has ended, take it as if they had just begun.
@@ -83,7 +68,7 @@ void restored_within(Trial& trial) {
                    std::string(interrupted.ended_first ? "that undoes" : "within") + " round " +
                    std::to_string(interrupted.given_up));
     for (std::size_t i = 0; i < lives.size(); ++i)
-        told(trial, lives[i].taken.empty(), interrupted.given_up,
+        trial.expect(lives[i].taken.empty(), interrupted.given_up,
              [&] { return "worker " + std::to_string(i) + " takes " + lives[i].taken; });
 }
 
@@ -98,8 +83,7 @@ void other_settings(Trial& trial) {
     const std::vector<RankRecording> lives = trial.play(trial.scenario);
     for (std::size_t i = 0; i < lives.size(); ++i) {
         const std::string& refused = lives[i].refused;
-        told(trial,
-             !lives[i].restarted && refused.find(name) != std::string::npos &&
+        trial.expect(!lives[i].restarted && refused.find(name) != std::string::npos &&
                  refused.find('\n') == std::string::npos,
              trial.scenario.restart, [&] {
                  return "worker " + std::to_string(i) +
@@ -113,14 +97,14 @@ void other_settings(Trial& trial) {
 /// Two sums in different orders differ by at most one rounding of the sum of magnitudes for each worker.
 void near_the_mean(Trial& trial, const State& mean, const State& begun, int worker) {
     const Index at = trial.scenario.restart;
-    told(trial, mean.s == begun.s && mean.rounds == begun.rounds, at, [&] {
+    trial.expect(mean.s == begun.s && mean.rounds == begun.rounds, at, [&] {
         return "worker " + std::to_string(worker) + " begins again with " + std::to_string(begun.s) +
                " inner steps and " + std::to_string(begun.rounds) + " rounds; the most of any worker are " +
                std::to_string(mean.s) + " and " + std::to_string(mean.rounds);
     });
     for (const auto part : {&State::theta, &State::before, &State::m, &State::v}) {
-        told(trial, (mean.*part).size() == (begun.*part).size(), at,
-             [&] { return "worker " + std::to_string(worker) + " begins again with other sizes"; });
+        trial.expect((mean.*part).size() == (begun.*part).size(), at,
+                     [&] { return "worker " + std::to_string(worker) + " begins again with other sizes"; });
         for (std::size_t i = 0; i < std::min((mean.*part).size(), (begun.*part).size()); ++i) {
             double magnitude = 0.0;
             for (int old = 0; old < trial.scenario.workers; ++old)
@@ -129,7 +113,7 @@ void near_the_mean(Trial& trial, const State& mean, const State& begun, int work
             const auto right = static_cast<double>((mean.*part)[i]);
             const auto seen = static_cast<double>((begun.*part)[i]);
             const double limit = 0x1.8p-23 * magnitude + 0x1p-148;
-            told(trial, !(std::abs(seen - right) > limit), at, [&] {
+            trial.expect(!(std::abs(seen - right) > limit), at, [&] {
                 return "worker " + std::to_string(worker) + " begins again with " + shortest(seen) +
                        " at coordinate " + std::to_string(i) + "; the mean of all workers is " +
                        shortest(right);
@@ -160,8 +144,9 @@ void restart_other(Trial& trial) {
         mean.s = std::max(mean.s, trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.s);
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
         const RankRecording& life = trial.lives[static_cast<std::size_t>(worker)];
-        told(trial, life.restarted, at,
-             [&] { return "worker " + std::to_string(worker) + " did not begin again: " + life.refused; });
+        trial.expect(life.restarted, at, [&] {
+            return "worker " + std::to_string(worker) + " did not begin again: " + life.refused;
+        });
         if (life.restarted && trial.is_exact())
             trial.same(mean, life.begun, at, worker, "the mean of all workers before the restart");
         if (life.restarted && !trial.is_exact())

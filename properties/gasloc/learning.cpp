@@ -1,11 +1,9 @@
 // How implementations of GASLoC are trained (section 33).
-#include "learning.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "implementation.hpp"
+#include "parts.hpp"
 #include "trial.hpp"
 
 namespace truestep::properties::gasloc {
@@ -27,21 +25,12 @@ Index taken(int worker, Index round) {
 
 const char* const given_name = "edges of different weights";
 
-Learning::Setting setting_of_pairs() {
-    return {.name = "",
-            .words = "adamw, 2 inner steps a round, random pairs, eta 0.75, alpha 0.8, gamma 0.3",
-            .ranks = 3,
+Learning::Setting setting_of(const char* name, const std::string& edges, int ranks) {
+    return {.name = name,
+            .words = "adamw, 2 inner steps a round, " + edges + ", eta 0.75, alpha 0.8, gamma 0.3",
+            .ranks = ranks,
             .hyper = {},
             .learning_rate = 0.02};
-}
-
-Learning::Setting setting_of_edges() {
-    Learning::Setting setting = setting_of_pairs();
-    setting.name = given_name;
-    setting.words = "adamw, 2 inner steps a round, given edges of different weights, eta 0.75, alpha 0.8, "
-                    "gamma 0.3";
-    setting.ranks = 4;
-    return setting;
 }
 
 /// Graphs of four workers: in the first round worker 0 has three neighbours, in the second worker 1 has two
@@ -158,7 +147,8 @@ void train_candidate(const gate::Implementation& implementation, const Learning:
 
 Learning learning() {
     Learning learning;
-    learning.settings = {setting_of_pairs(), setting_of_edges()};
+    learning.settings = {setting_of("", "random pairs", 3),
+                         setting_of(given_name, "given edges of different weights", 4)};
     learning.base = std::make_shared<ReferenceWorkers>();
     learning.learns = [](const gate::Implementation&) { return true; };
     learning.train = train_candidate;

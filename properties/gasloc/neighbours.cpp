@@ -3,7 +3,6 @@
 #include "family.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "by_hand.hpp"
 
@@ -31,15 +30,11 @@ void independent(Trial& trial) {
         trial.scenario.settings.alpha = 0.0;
     trial.lives = trial.play(trial.scenario);
     for (int worker = 0; worker < trial.scenario.workers; ++worker) {
-        const std::vector<RankRecording> one = trial.play(alone(trial.scenario, worker));
-        for (const auto& entry : one.front().rounds) {
-            const Index round = entry.first;
-            const RoundRecording& seen = entry.second;
-            const auto& rounds = trial.lives[static_cast<std::size_t>(worker)].rounds;
-            if (rounds.contains(round))
-                trial.same(seen.state, rounds.at(round).state, round, worker,
+        const RankRecording one = trial.play(alone(trial.scenario, worker)).front();
+        for (const auto& [round, seen] : trial.lives[static_cast<std::size_t>(worker)].rounds)
+            if (const auto found = one.rounds.find(round); found != one.rounds.end())
+                trial.same(found->second.state, seen.state, round, worker,
                            "those of the same worker by itself");
-        }
     }
 }
 
@@ -73,7 +68,7 @@ void light_cone(Trial& trial) {
                 continue;
             const auto& first = trial.lives[i].rounds;
             const auto& second = other[i].rounds;
-            told(trial, first.contains(round) == second.contains(round), round, [&] {
+            trial.expect(first.contains(round) == second.contains(round), round, [&] {
                 return "worker " + std::to_string(worker) + " ends round " + std::to_string(round) +
                        " or not by what worker " + std::to_string(source) +
                        " does, which cannot be known there";
@@ -108,11 +103,7 @@ void relabelled(Trial& trial) {
     trial.lives = trial.play(scenario);
     std::vector<RankRecording> lives = trial.play(other);
     std::reverse(lives.begin(), lives.end());
-    for (std::size_t i = 0; i < lives.size(); ++i)
-        for (const auto& [round, seen] : lives[i].rounds)
-            if (trial.lives[i].rounds.contains(round))
-                trial.same(seen.state, trial.lives[i].rounds.at(round).state, round, static_cast<int>(i),
-                           "those under another number");
+    trial.same_states(lives, trial.lives, "those under another number");
 }
 
 /// At most two neighbours, because sums of three or more depend on the order.
@@ -127,44 +118,38 @@ Case few_neighbours(Case run) {
 
 // 9, 10. Each neighbour of the round gets y; nothing else is sent.
 void traffic(Trial& trial) {
-    trial.lives = trial.play(trial.scenario);
-    if (!trial.whole(trial.lives))
-        return;
+    trial.complete();
     const auto bytes = static_cast<std::uint64_t>(4 * trial.scenario.size);
     for (Index round = 1; round <= trial.run.rounds; ++round) {
         const int workers = trial.scenario.workers_in(round);
         const Graph graph = by_hand::graph_of(trial.scenario.settings, round, workers);
         for (int worker = 0; worker < workers; ++worker) {
-            std::map<int, std::uint64_t> wanted;
-            for (const Neighbour& neighbour : neighbours(graph, worker))
-                if (bytes > 0)
-                    wanted[neighbour.worker] = bytes;
-            const RoundRecording& seen = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round);
-            const auto& sent = seen.sent;
-            const auto met = static_cast<Index>(neighbours(graph, worker).size());
-            const std::vector<Index> right{round, seen.skipped ? 0 : trial.scenario.steps(worker, round),
-                                           met, met * static_cast<Index>(bytes)};
-            told(trial, seen.told.empty() || seen.told == right, round, [&] {
+            const auto met = neighbours(graph, worker);
+            const RoundRecording& round_seen = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round);
+            const auto& sent = round_seen.sent;
+            const auto count = static_cast<Index>(met.size());
+            const std::vector<Index> right{round,
+                                           round_seen.skipped ? 0 : trial.scenario.steps(worker, round),
+                                           count, count * static_cast<Index>(bytes)};
+            trial.expect(round_seen.told.empty() || round_seen.told == right, round, [&] {
                 return worker_text(worker, round) +
                        ": its own account of number, inner steps, neighbours or bytes is wrong";
             });
             for (int peer = 0; peer < workers; ++peer) {
-                const auto of = [peer](const std::map<int, std::uint64_t>& all) {
-                    const auto found = all.find(peer);
-                    return found == all.end() ? 0 : found->second;
-                };
-                told(trial, of(sent) == of(wanted), round, [&] {
+                const bool meet = std::ranges::find(met, peer, &Neighbour::worker) != met.end();
+                const auto found = sent.find(peer);
+                const std::uint64_t seen = found == sent.end() ? 0 : found->second;
+                trial.expect(seen == (meet ? bytes : 0), round, [&] {
                     return "in round " + std::to_string(round) + " worker " + std::to_string(worker) +
-                           " sent " + std::to_string(of(sent)) + " bytes to worker " +
-                           std::to_string(peer) + "; " +
-                           (of(wanted) > 0 ? "its neighbour gets " + std::to_string(bytes)
-                                           : "they do not meet");
+                           " sent " + std::to_string(seen) + " bytes to worker " + std::to_string(peer) +
+                           "; " +
+                           (meet ? "its neighbour gets " + std::to_string(bytes) : "they do not meet");
                 });
             }
         }
     }
     for (std::size_t worker = 0; worker < trial.lives.size(); ++worker)
-        told(trial, trial.lives[worker].others == 0, trial.run.rounds, [&] {
+        trial.expect(trial.lives[worker].others == 0, trial.run.rounds, [&] {
             return "worker " + std::to_string(worker) + " sent " +
                    std::to_string(trial.lives[worker].others) +
                    " bytes after its start that are no parameters for a neighbour";

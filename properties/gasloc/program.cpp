@@ -1,13 +1,14 @@
 // A program of any language as the workers of GASLoC: the messages of docs/program-protocol.md.
-#include "program.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <truestep/gate/program_case.hpp>
 #include <truestep/gate/program_implementation.hpp>
+#include <truestep/trace/config.hpp>
 
-#include "properties.hpp"
+#include "implementation.hpp"
+#include "parts.hpp"
 
 namespace truestep::properties::gasloc {
 
@@ -17,44 +18,23 @@ namespace fs = std::filesystem;
 using gate::Programs;
 using Json = Programs::Json;
 
-/// The parts of a state by the names of the protocol. theta is the one that has to be visible.
-struct View {
-    const char* name;
-    std::vector<float> State::*part;
-};
-constexpr View theta_view{"parameters", &State::theta};
-constexpr View other_views[]{
-    {"before", &State::before}, {"first_moment", &State::m}, {"second_moment", &State::v}};
-
 /// The parts that this run has and the program shows.
-std::vector<View> views_of(const Settings& settings, const VisibleState& visible) {
-    std::vector<View> views{theta_view};
-    if (visible.before)
-        views.push_back(other_views[0]);
-    if (visible.first_moment && settings.inner != Inner::sgd)
-        views.push_back(other_views[1]);
-    if (visible.second_moment && settings.inner == Inner::adamw)
-        views.push_back(other_views[2]);
+std::vector<StatePart> views_of(const Settings& settings, const VisibleState& visible) {
+    const State has = first_state(settings, std::vector{0.0F});
+    std::vector<StatePart> views;
+    for (const StatePart& part : state_parts)
+        if (part.is_in(visible) && !(has.*part.values).empty())
+            views.push_back(part);
     return views;
 }
 
 Json case_message(const Scenario& scenario, int workers) {
-    const Settings& settings = scenario.settings;
-    return {{"do", "case"},
-            {"workers", workers},
-            {"size", scenario.size},
-            {"inner", name(settings.inner)},
-            {"beta1", settings.hyper.beta1},
-            {"beta2", settings.hyper.beta2},
-            {"epsilon", settings.hyper.epsilon},
-            {"weight_decay", settings.hyper.weight_decay},
-            {"bias_correction", problem::name(settings.hyper.bias_correction)},
-            {"eta", settings.eta},
-            {"alpha", settings.alpha},
-            {"gamma", settings.gamma},
-            {"momentum", name(settings.momentum)},
-            {"law", name(settings.law)},
-            {"seed", settings.seed}};
+    nlohmann::ordered_json message{{"do", "case"}, {"workers", workers}, {"size", scenario.size}};
+    visit_settings(scenario.settings, [&message](const std::string& key, const auto& value, auto...) {
+        if (key != "allow_unstable") // a case may diverge
+            trace::write_setting(message, key, value);
+    });
+    return message;
 }
 
 /// Runs a scenario on the program's processes.
@@ -80,7 +60,7 @@ class ProgramRounds {
 
     gate::ProgramCase session_;
     const Scenario& scenario_;
-    std::vector<View> views_;
+    std::vector<StatePart> views_;
     std::vector<RankRecording> lives_;
 };
 
@@ -183,7 +163,7 @@ void ProgramRounds::end(int rank, Index round, const Json& answer) {
 
 std::vector<State> ProgramRounds::look() {
     std::vector<std::string> names;
-    for (const View& view : views_)
+    for (const StatePart& view : views_)
         names.emplace_back(view.name);
     std::vector<State> states;
     for (const Json& answer : session_.view(names)) {
@@ -191,8 +171,8 @@ std::vector<State> ProgramRounds::look() {
         State& state = states.emplace_back();
         state.rounds = session_.number(rank, answer, "rounds", "showed itself");
         state.s = session_.number(rank, answer, "inner_steps", "showed itself");
-        for (const View& view : views_)
-            state.*view.part =
+        for (const StatePart& view : views_)
+            state.*view.values =
                 session_.take<float>(rank, view.name, static_cast<std::size_t>(scenario_.size));
     }
     return states;
@@ -215,20 +195,18 @@ VisibleState visible_of(const gate::ProgramHello& hello) {
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hello) {
     const VisibleState visible = visible_of(hello);
-    const char* const unseen = "a program's ranks talk by their own means, which the gate does not see";
-    for (const char* property : {"traffic", "delay", "no_barrier"})
-        hello.unsupported.try_emplace(property, unseen);
-    for (const char* property : {"refusal", "restart.settings"})
-        hello.unsupported.try_emplace(property, "a program is given settings that all ranks have alike");
-    hello.unsupported.try_emplace("restore", "a program restores between rounds alone");
+    hello.without({"traffic", "delay", "no_barrier"},
+                  "a program's ranks talk by their own means, which the gate does not see");
+    hello.without({"refusal", "restart.settings"}, "a program is given settings that all ranks have alike");
+    hello.without({"restore"}, "a program restores between rounds alone");
     if (visible.all())
         return;
     // At REL the next round is judged from the whole recorded state of this one.
     const bool exact = hello.level == verify::LevelKind::exact;
     for (const gate::Property& property : properties())
         if (!exact || lacks(property.name, visible))
-            hello.unsupported.try_emplace(property.name, "the program does not show all of before, "
-                                                         "first_moment and second_moment");
+            hello.without({property.name},
+                          "the program does not show all of before, first_moment and second_moment");
 }
 
 gate::ProgramSystem programs_of_gasloc() {

@@ -1,10 +1,6 @@
 // What must always hold of GASLoC (section 17), one file per family.
-#include "properties.hpp"
-
-#include <algorithm>
-#include <utility>
-
 #include "family.hpp"
+#include "parts.hpp"
 
 namespace truestep::properties::gasloc {
 
@@ -30,15 +26,13 @@ Demands meets() {
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         const Demands& at_least, Change change, Change at_rel) {
-    return spec().property(
-        number, name, says,
-        [judge, at_rel](const gate::Implementation& implementation, const Case& run) {
-            Trial trial(implementation,
-                        implementation.level() == verify::LevelKind::exact ? run : at_rel(run));
-            judge(trial);
-            return trial.judged;
-        },
-        at_least, change);
+    return spec().property(number, name, says,
+                           gate::judged_by(judge,
+                                           [at_rel](const Case& run, const gate::Implementation& of) {
+                                               return of.level() == verify::LevelKind::exact ? run
+                                                                                             : at_rel(run);
+                                           }),
+                           at_least, change);
 }
 
 std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives, Index round,
@@ -50,15 +44,9 @@ std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& 
 }
 
 std::vector<gate::Property> properties() {
-    std::vector<gate::Property> all;
-    for (const auto& family :
-         {gossip_properties(), diloco_properties(), neighbour_properties(), delay_properties(),
-          interruption_properties(), setting_properties(), reference_properties()})
-        all.insert(all.end(), family.begin(), family.end());
-    // The reference's number is 0, and it comes last.
-    std::ranges::stable_sort(
-        all, {}, [](const gate::Property& one) { return std::pair(one.number == 0, one.number); });
-    return all;
+    return gate::by_number({gossip_properties(), diloco_properties(), neighbour_properties(),
+                            delay_properties(), interruption_properties(), setting_properties(),
+                            reference_properties()});
 }
 
 } // namespace truestep::properties::gasloc

@@ -2,6 +2,7 @@
 #include "scenario.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <truestep/problem/mix64.hpp>
@@ -50,6 +51,13 @@ std::vector<Scenario::Floats> Scenario::gradients(int worker, Index round) const
     return all;
 }
 
+bool Scenario::skips(int worker, Index round) const {
+    for (const Floats& values : gradients(worker, round))
+        if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+            return true;
+    return false;
+}
+
 std::vector<double> Scenario::learning_rates(Index round) const {
     std::vector<double> all;
     for (Index step = 1; step <= most_steps(round); ++step)
@@ -79,8 +87,7 @@ Scenario scenario_of(const Case& run) {
     scenario.workers = static_cast<int>(run.workers);
     scenario.size = run.size;
     scenario.rounds = run.rounds;
-    for (Index i = 0; i < run.size; ++i)
-        scenario.start.push_back(problem::initial_parameter(run.data, seed, i));
+    scenario.start = problem::initial_parameters(run.data, seed, run.size);
     if (run.overflow > 0 && run.size > 0)
         scenario.start[static_cast<std::size_t>(run.size / 3)] = std::numeric_limits<float>::max();
     scenario.steps = [run, seed](int worker, Index round) {
@@ -90,9 +97,8 @@ Scenario scenario_of(const Case& run) {
                                                     static_cast<std::uint64_t>(run.steps + 1));
     };
     scenario.gradient = [run, seed, steps = scenario.steps](int worker, Index round, Index step) {
-        Scenario::Floats values(static_cast<std::size_t>(run.size));
         // Each inner step has its own gradients.
-        problem::fill_gradient(values, run.data, seed, worker, (round - 1) * 1'000 + step);
+        auto values = problem::gradient(run.data, seed, worker, (round - 1) * 1'000 + step, run.size);
         // In the last step, so that the steps before it have to be undone.
         const auto skipping = static_cast<int>(seed % static_cast<std::uint64_t>(run.workers));
         if (round == run.skip && worker == skipping && run.size > 0 && step == steps(worker, round))

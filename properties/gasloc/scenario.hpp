@@ -51,6 +51,8 @@ struct Scenario {
     [[nodiscard]] Index most_steps(Index round) const;
     /// The gradients of one worker in one round.
     [[nodiscard]] std::vector<Floats> gradients(int worker, Index round) const;
+    /// Whether one of them has a value that is not finite.
+    [[nodiscard]] bool skips(int worker, Index round) const;
     [[nodiscard]] std::vector<double> learning_rates(Index round) const;
 };
 

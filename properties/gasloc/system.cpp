@@ -6,10 +6,7 @@
 #include <truestep/verify/gasloc/traces.hpp>
 
 #include "implementation.hpp"
-#include "learning.hpp"
-#include "program.hpp"
-#include "properties.hpp"
-#include "system.hpp"
+#include "parts.hpp"
 
 namespace truestep::properties::gasloc {
 

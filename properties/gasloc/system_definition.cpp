@@ -1,8 +1,7 @@
 // Registers GASLoC with the tool, with this tree's implementations and the known bugs.
 #include "devices.hpp"
-#include "planted/diagnosis.hpp"
+#include "parts.hpp"
 #include "planted/planted.hpp"
-#include "system.hpp"
 #include "workers.hpp"
 
 namespace truestep::properties::gasloc {

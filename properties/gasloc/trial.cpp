@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include <truestep/problem/layout.hpp>
 #include <truestep/reference/gasloc/reference.hpp>
 
 #include <truestep/verify/compare_with_reference.hpp>
 
-#include "difference.hpp"
+#include "recording.hpp"
 
 namespace truestep::properties::gasloc {
 
@@ -82,29 +81,14 @@ void classify(gate::JudgementOf<Case>& judged, const Case& run, const Scenario& 
 
 void near(Trial& trial, const reference::gasloc::WorkerState<Bounded>& expected, const State& actual,
           Index round, int worker) {
-    const auto part = [&](const reference::gasloc::Vector<Bounded>& right, const Floats& values,
-                          const char* what) {
-        const auto compared = verify::compare_with(right, values);
-        trial.add(compared);
-        if (!compared.ok())
-            trial.violated(
-                round,
-                worker_text(worker, round) + ": " + what +
-                    " is not within the bound of what the round began with: " + verify::summary(compared),
-                right.size() > 0
-                    ? verify::details(compared, problem::Layout({{"x", right.size(), false}}), "  ")
-                    : "");
-    };
-    part(expected.theta, actual.theta, "theta");
-    part(expected.before, actual.before, "what goes into the momentum");
-    part(expected.m, actual.m, "the first moment");
-    part(expected.v, actual.v, "the second moment");
-    if (expected.s != actual.s)
-        trial.violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.s) +
-                                  " inner steps; the reference's are " + std::to_string(expected.s));
-    if (actual.rounds != round)
-        trial.violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.rounds) +
-                                  " rounds; it has ended " + std::to_string(round));
+    const reference::gasloc::Vector<Bounded>* const right[]{&expected.theta, &expected.before, &expected.m,
+                                                            &expected.v};
+    for (std::size_t i = 0; i < std::size(right); ++i)
+        trial.same(verify::compare_with(*right[i], actual.*state_parts[i].values), round,
+                   worker_text(worker, round) + ": " + state_parts[i].words +
+                       " is not within the bound of what the round began with");
+    trial.same_count(expected.s, actual.s, round, worker, "inner steps", "the reference's");
+    trial.same_count(round, actual.rounds, round, worker, "rounds", "those that it has ended");
 }
 
 } // namespace
@@ -164,51 +148,73 @@ std::string worker_text(int worker, Index round) {
 }
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)),
-      judged(run) {
+    : TrialOf(of, {{"x", of.size}}), scenario(scenario_of(of)),
+      candidate(dynamic_cast<const Implementation&>(implementation)) {
     classify(judged, run, scenario);
 }
 
-void Trial::violated(Index round, const std::string& message, const std::string& details) {
-    if (!judged.finding)
-        judged.finding = difference(message, details, run, scenario, lives, round);
+gate::Finding::Size Trial::size(Index /*round*/) const {
+    return {run.size, spec().most_workers(run), run.rounds};
 }
 
-void Trial::add(const verify::Comparison& compared) {
-    judged.counts.add(
-        {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
+gate::FindingOnDemand Trial::on_demand(Index round) const {
+    return {[scenario = scenario, lives = lives, round] { return drawing_of(scenario, lives, round); },
+            [scenario = scenario, lives = lives](const auto& path, const auto& source) {
+                return record_lives(path, source, scenario, lives);
+            },
+            round};
 }
 
-bool Trial::same(const Floats& expected, const Floats& actual, Index round, int worker,
+void Trial::did_not_end(Index round, std::size_t worker, const RankRecording& life) {
+    violated(round, "worker " + std::to_string(worker) + " did not end round " + std::to_string(round) +
+                        ": " + life.why());
+}
+
+void Trial::complete() {
+    lives = play(scenario);
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        for (Index round = 1; round <= scenario.rounds; ++round)
+            if (static_cast<int>(i) < scenario.workers_in(round) && !lives[i].rounds.contains(round)) {
+                did_not_end(round, i, lives[i]);
+                throw gate::Ended();
+            }
+}
+
+void Trial::same(const Floats& expected, const Floats& actual, Index round, int worker,
                  const std::string& what, const std::string& whose) {
-    const auto compared = verify::compare(expected, actual, verify::Level::exact());
-    add(compared);
-    if (compared.ok())
-        return true;
-    const auto size = static_cast<Index>(expected.size());
-    violated(round,
-             worker_text(worker, round) + ": " + what + " is not " + whose + ": " +
-                 verify::summary(compared),
-             size > 0 ? verify::details(compared, problem::Layout({{"x", size, false}}), "  ") : "");
-    return false;
+    same(verify::compare(expected, actual, verify::Level::exact()), round,
+         worker_text(worker, round) + ": " + what + " is not " + whose);
+}
+
+void Trial::same_count(Index expected, Index actual, Index round, int worker, const std::string& of,
+                       const std::string& whose) {
+    if (expected != actual)
+        violated(round, worker_text(worker, round) + " counts " + std::to_string(actual) + " " + of + "; " +
+                            whose + " are " + std::to_string(expected));
+}
+
+void Trial::same_skip(bool skips, const RoundRecording& seen, Index round, int worker) {
+    expect(skips == seen.skipped, round, [&] {
+        return worker_text(worker, round) + (seen.skipped ? " says that it skipped the round"
+                                                          : " does not say that it skipped the round");
+    });
 }
 
 void Trial::same(const State& expected, const State& actual, Index round, int worker,
                  const std::string& whose) {
-    const VisibleState visible = candidate.visible();
-    same(expected.theta, actual.theta, round, worker, "theta", whose);
-    if (visible.before)
-        same(expected.before, actual.before, round, worker, "what goes into the momentum", whose);
-    if (visible.first_moment)
-        same(expected.m, actual.m, round, worker, "the first moment", whose);
-    if (visible.second_moment)
-        same(expected.v, actual.v, round, worker, "the second moment", whose);
-    if (expected.s != actual.s)
-        violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.s) +
-                            " inner steps; " + whose + " are " + std::to_string(expected.s));
-    if (expected.rounds != actual.rounds)
-        violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.rounds) +
-                            " rounds; " + whose + " are " + std::to_string(expected.rounds));
+    for (const StatePart& part : state_parts)
+        if (part.is_in(candidate.visible()))
+            same(expected.*part.values, actual.*part.values, round, worker, part.words, whose);
+    same_count(expected.s, actual.s, round, worker, "inner steps", whose);
+    same_count(expected.rounds, actual.rounds, round, worker, "rounds", whose);
+}
+
+void Trial::same_states(const std::vector<RankRecording>& expected,
+                        const std::vector<RankRecording>& actual, const std::string& whose) {
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        for (const auto& [round, right] : expected[i].rounds)
+            if (const auto found = actual[i].rounds.find(round); found != actual[i].rounds.end())
+                same(right.state, found->second.state, round, static_cast<int>(i), whose);
 }
 
 void Trial::same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
@@ -225,15 +231,9 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
             const auto found = life.rounds.find(round);
             if (right != wanted.rounds.end() && found != life.rounds.end()) {
                 same(right->second.state, found->second.state, round, worker, whose);
-                if (right->second.skipped != found->second.skipped)
-                    violated(round,
-                             worker_text(worker, round) +
-                                 (found->second.skipped ? " says that it skipped the round"
-                                                        : " does not say that it skipped the round"));
+                same_skip(right->second.skipped, found->second, round, worker);
             } else if (right != wanted.rounds.end()) {
-                violated(round, "worker " + std::to_string(worker) + " did not end round " +
-                                    std::to_string(round) + ": " +
-                                    (life.refused.empty() ? life.reason : life.refused));
+                did_not_end(round, i, life);
             }
             if (wanted.halted == round && life.halted != round)
                 violated(round, worker_text(worker, round) +
@@ -269,8 +269,8 @@ void Trial::within_bounds(const std::vector<RankRecording>& expected,
                 const RankRecording& life = actual.at(i);
                 const bool begins = round == scenario.restart + 1 && life.restarted;
                 if (!begins && !life.rounds.contains(round - 1))
-                    return violated(round, "worker " + std::to_string(i) + " did not begin again: " +
-                                               (life.refused.empty() ? life.reason : life.refused));
+                    return violated(round,
+                                    "worker " + std::to_string(i) + " did not begin again: " + life.why());
                 reference.state[i] = begun_by(begins ? life.begun : life.rounds.at(round - 1).state);
             }
         const std::vector<bool> nobody(reference.state.size(), false);
@@ -282,32 +282,14 @@ void Trial::within_bounds(const std::vector<RankRecording>& expected,
             const auto found = actual.at(i).rounds.find(round);
             if (found != actual[i].rounds.end()) {
                 near(*this, reference.state[i], found->second.state, round, worker);
-                if (went[i].skipped != found->second.skipped)
-                    violated(round,
-                             worker_text(worker, round) +
-                                 (found->second.skipped ? " says that it skipped the round"
-                                                        : " does not say that it skipped the round"));
+                same_skip(went[i].skipped, found->second, round, worker);
                 continue;
             }
             goes_on = false;
             if (expected.at(i).rounds.contains(round))
-                violated(round, "worker " + std::to_string(worker) + " did not end round " +
-                                    std::to_string(round) + ": " +
-                                    (actual[i].refused.empty() ? actual[i].reason : actual[i].refused));
+                did_not_end(round, i, actual[i]);
         }
     }
-}
-
-bool Trial::whole(const std::vector<RankRecording>& played) {
-    for (std::size_t i = 0; i < played.size(); ++i)
-        for (Index round = 1; round <= scenario.rounds; ++round)
-            if (static_cast<int>(i) < scenario.workers_in(round) && !played[i].rounds.contains(round)) {
-                violated(round, "worker " + std::to_string(i) + " did not end round " +
-                                    std::to_string(round) + ": " +
-                                    (played[i].refused.empty() ? played[i].reason : played[i].refused));
-                return false;
-            }
-    return true;
 }
 
 } // namespace truestep::properties::gasloc

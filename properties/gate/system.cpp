@@ -2,6 +2,7 @@
 #include <truestep/gate/system.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <truestep/problem/error.hpp>
 
@@ -24,6 +25,15 @@ void Counts::add(const Counts& other) {
     wrong += other.wrong;
     greatest_ulps = std::max(greatest_ulps, other.greatest_ulps);
     share_of_limit = std::max(share_of_limit, other.share_of_limit);
+}
+
+std::vector<Property> by_number(const std::vector<std::vector<Property>>& families) {
+    std::vector<Property> all;
+    for (const std::vector<Property>& family : families)
+        all.insert(all.end(), family.begin(), family.end());
+    std::ranges::stable_sort(all, {},
+                             [](const Property& one) { return std::pair(one.number == 0, one.number); });
+    return all;
 }
 
 const Property& System::property(const std::string& named) const {

@@ -129,19 +129,16 @@ EndFactory a_device_each(Peers&) {
 
 #endif
 
-gate::Placement seat_in(const gpu::Form& form) {
-    return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
-}
-
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Form device = gpu::form_of_one_device(no_cublas());
     const gpu::Form each = gpu::form_of_a_device_each(group->name() == "in_process", no_cublas());
-    return {std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
-            std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
-                                                  seat_in(device)),
-            std::make_shared<GroupImplementation>(each.name, a_device_each, group, seat_in(each))};
+    return {
+        std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
+        std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
+                                              gate::placement_of(device)),
+        std::make_shared<GroupImplementation>(each.name, a_device_each, group, gate::placement_of(each))};
 }
 
 const gpu::DeviceMistakes& known_bugs_on_devices() {
@@ -155,7 +152,7 @@ device_known_bug(int number, const std::string& name, const std::shared_ptr<cons
     if (!known_bugs_on_devices().on_device(number))
         return std::make_shared<GroupImplementation>(name, blocks(known_bug), group);
     return std::make_shared<GroupImplementation>(name, one_device(known_bug), group,
-                                                 seat_in(gpu::form_of_one_device(no_cublas())));
+                                                 gate::placement_of(gpu::form_of_one_device(no_cublas())));
 }
 
 } // namespace truestep::properties::mapl

@@ -43,7 +43,7 @@ void refusals(Trial& trial) {
             const bool concerned = of_both || (of_receiver ? rank > 0 : rank + 1 < seen.size());
             const auto found = seen[rank].refused.find("flaw");
             if (concerned)
-                trial.told(
+                trial.expect(
                     found != seen[rank].refused.end() && !found->second.empty() &&
                         found->second.find('\n') == std::string::npos,
                     0, [&, &named = what] { return "rank " + std::to_string(rank) + " takes " + named; });
@@ -127,7 +127,7 @@ void overflow(Trial& trial) {
         const RankRecording& receiver = trial.seen[b + 1];
         for (Index step = 0; step < trial.run.steps; ++step) {
             const bool follows = sender.at(key(step, "updated")).front() != 0.0F;
-            trial.told(follows == (step != of), step, [&] {
+            trial.expect(follows == (step != of), step, [&] {
                 return boundary_text(boundary,
                                      key(step, follows ? "A is said to follow what is not finite"
                                                        : "A is said not to follow what is finite"));
@@ -141,8 +141,8 @@ void overflow(Trial& trial) {
                    boundary_text(boundary, "r.A after " + key(of, "an overflow")),
                    "the sender's before it");
         const auto sent = sender.wire.find(wire_key(key(of, "end"), static_cast<int>(boundary + 1)));
-        trial.told(sent != sender.wire.end() && begins_with(sent->second, sender.at(key(of, "s.A"))), of,
-                   [&] { return boundary_text(boundary, key(of, "A is not sent after an overflow")); });
+        trial.expect(sent != sender.wire.end() && begins_with(sent->second, sender.at(key(of, "s.A"))), of,
+                     [&] { return boundary_text(boundary, key(of, "A is not sent after an overflow")); });
     }
     if (!trial.judged.finding) // else there may be no state to begin from
         goes_on_from(trial, of + 1);
@@ -181,14 +181,14 @@ void refused_start(Trial& trial, const std::string& what, const std::function<vo
     std::vector<RankRecording> seen = trial.play(flawed);
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const std::string line = seen[rank].refused["start"];
-        trial.told(is_one_line(line) && seen[rank].values.empty() && sent_nothing_but(seen[rank], "start"),
-                   0,
-                   [&, &named = what] { return "rank " + std::to_string(rank) + " begins with " + named; });
-        trial.told(!trial.candidate.names_differences() || line.find(field) != std::string::npos, 0,
-                   [&, &named = what] {
-                       return "rank " + std::to_string(rank) + " does not begin with " + named +
-                              ", but its line does not name '" + field + "': " + line;
-                   });
+        trial.expect(
+            is_one_line(line) && seen[rank].values.empty() && sent_nothing_but(seen[rank], "start"), 0,
+            [&, &named = what] { return "rank " + std::to_string(rank) + " begins with " + named; });
+        trial.expect(!trial.candidate.names_differences() || line.find(field) != std::string::npos, 0,
+                     [&, &named = what] {
+                         return "rank " + std::to_string(rank) + " does not begin with " + named +
+                                ", but its line does not name '" + field + "': " + line;
+                     });
     }
 }
 
@@ -253,13 +253,14 @@ void other_tokens(Trial& trial) {
                 nothing_came = nothing_came && !shown.first.ends_with("Xhat") &&
                                !shown.first.ends_with("dX") && !shown.first.starts_with("step 1");
             const bool sends = rank == 0;
-            trial.told(is_one_line(seen[rank].refused["ended"]) && nothing_came &&
-                           sent_nothing_but(seen[rank], sends ? "forward" : "start"),
-                       0, [&] {
-                           return "rank " + std::to_string(rank) + " goes on where the receiver expects " +
-                                  std::to_string(trial.run.tokens + more) + " tokens for " +
-                                  std::to_string(trial.run.tokens);
-                       });
+            trial.expect(is_one_line(seen[rank].refused["ended"]) && nothing_came &&
+                             sent_nothing_but(seen[rank], sends ? "forward" : "start"),
+                         0, [&] {
+                             return "rank " + std::to_string(rank) +
+                                    " goes on where the receiver expects " +
+                                    std::to_string(trial.run.tokens + more) + " tokens for " +
+                                    std::to_string(trial.run.tokens);
+                         });
         }
     }
 }
@@ -385,11 +386,11 @@ void faults(Trial& trial) {
     const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const std::string line = seen[rank].refused["ended"];
-        trial.told(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
-                   fatal.dies.step, [&] {
-                       return name + ", and rank " + std::to_string(rank) +
-                              (line.empty() ? " goes on" : " ends with: " + line);
-                   });
+        trial.expect(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
+                     fatal.dies.step, [&] {
+                         return name + ", and rank " + std::to_string(rank) +
+                                (line.empty() ? " goes on" : " ends with: " + line);
+                     });
     }
 }
 Case one_life(Case run) {

@@ -237,7 +237,7 @@ void traffic_of_pipeline(Trial& trial) {
                 got[when] = static_cast<Index>(bytes.size());
         std::erase_if(wanted, [](const auto& entry) { return entry.second == 0; });
         const auto told = [&](const std::string& when, Index bytes, Index right) {
-            trial.told(bytes == right, 0, [&] {
+            trial.expect(bytes == right, 0, [&] {
                 return "rank " + std::to_string(rank) + ", " + when + ": " + std::to_string(bytes) +
                        " bytes; it is to be " + std::to_string(right);
             });

@@ -19,16 +19,11 @@ using Json = gate::Programs::Json;
 
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
-    hello.unsupported.try_emplace("traffic",
-                                  "a program's ranks talk by their own means, which the gate does not see");
-    const char* const alike = "a program is given what both sides have alike, and takes it";
-    for (const char* property : {"refusals", "starts", "restart.settings"})
-        hello.unsupported.try_emplace(property, alike);
-    hello.unsupported.try_emplace("token_order", "a program may add tokens in another order");
-    hello.unsupported.try_emplace("faults", "a program's processes end with the gate, not before");
-    const char* const alone = "a program is one pipeline, whose stages nobody trains";
-    for (const char* what : {"trainer", "composed"})
-        hello.unsupported.try_emplace(what, alone);
+    hello.without({"traffic"}, "a program's ranks talk by their own means, which the gate does not see");
+    hello.without({"refusals", "starts", "restart.settings"}, "a program is given what both sides have alike, and takes it");
+    hello.without({"token_order"}, "a program may add tokens in another order");
+    hello.without({"faults"}, "a program's processes end with the gate, not before");
+    hello.without({"trainer", "composed"}, "a program is one pipeline, whose stages nobody trains");
 }
 
 /// Leaves out optional settings that the program does not know.
@@ -39,11 +34,9 @@ void leave_out_what_is_not_known(gate::ProgramHello& hello, const Json& answer) 
                std::ranges::find(*found, Json(what)) != found->end();
     };
     if (!knows("payload"))
-        hello.unsupported.try_emplace("payload", "the program does not know the setting payload");
-    if (knows("codewords"))
-        return;
-    for (const char* what : {"codewords", "quantization"})
-        hello.unsupported.try_emplace(what, "the program does not know the setting codewords");
+        hello.without({"payload"}, "the program does not know the setting payload");
+    if (!knows("codewords"))
+        hello.without({"codewords", "quantization"}, "the program does not know the setting codewords");
 }
 
 gate::ProgramSystem programs_of_mapl() {

@@ -1,7 +1,4 @@
 // What must always hold of MAPL (section 27), one file per family.
-#include <algorithm>
-#include <utility>
-
 #include "family.hpp"
 
 namespace truestep::properties::mapl {
@@ -35,26 +32,14 @@ gate::Property property(int number, const std::string& name, const std::string& 
     const auto change = [change_it, replicas](Case run) {
         return change_it(replicas == Replicas::one ? spec().without(run, {{"trainer", ""}}) : run);
     };
-    return spec().property(
-        number, name, says,
-        [judge](const gate::Implementation& implementation, const Case& run) {
-            Trial trial(implementation, as_many_as_there_are(run, implementation));
-            judge(trial);
-            return trial.judged;
-        },
-        at_least, change);
+    return spec().property(number, name, says, gate::judged_by(judge, as_many_as_there_are), at_least,
+                           change);
 }
 
 std::vector<gate::Property> properties() {
-    std::vector<gate::Property> all;
-    for (const auto& family :
-         {boundary_properties(), training_properties(), pipeline_properties(), input_properties(),
-          quantization_properties(), replica_properties(), principal_properties()})
-        all.insert(all.end(), family.begin(), family.end());
-    // The reference's number is 0, and it comes last.
-    std::ranges::stable_sort(
-        all, {}, [](const gate::Property& one) { return std::pair(one.number == 0, one.number); });
-    return all;
+    return gate::by_number({boundary_properties(), training_properties(), pipeline_properties(),
+                            input_properties(), quantization_properties(), replica_properties(),
+                            principal_properties()});
 }
 
 } // namespace truestep::properties::mapl

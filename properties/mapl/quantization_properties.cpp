@@ -21,7 +21,7 @@ void no_round_makes_it_worse(Trial& trial, const Quantizer<double>& quantizer, c
         const Matrix<double> left = quantizer.residual(v, indices, book);
         for (Index token = 0; token < v.rows(); ++token) {
             const double slack = 1e-5 * (1.0 + Q.row(token).norm() + v.row(token).norm());
-            trial.told(left.row(token).norm() <= v.row(token).norm() + slack, 0, [&] {
+            trial.expect(left.row(token).norm() <= v.row(token).norm() + slack, 0, [&] {
                 return boundary_text(boundary, key(0, micro, "book ")) + std::to_string(book) +
                        " leaves more of token " + std::to_string(token) + " than there was";
             });
@@ -43,9 +43,9 @@ void decoded_is_itself(Trial& trial) {
     };
     const std::vector<RankRecording> seen = trial.play(again);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
-        trial.told(coded(trial.scenario, seen, boundary, 0, 0).indices ==
-                       coded(trial.scenario, trial.seen, boundary, 0, 0).indices,
-                   0, [&] { return boundary_text(boundary, "what was decoded has other indices"); });
+        trial.expect(coded(trial.scenario, seen, boundary, 0, 0).indices ==
+                         coded(trial.scenario, trial.seen, boundary, 0, 0).indices,
+                     0, [&] { return boundary_text(boundary, "what was decoded has other indices"); });
 }
 
 /// Checks that the other schedule, in which stages wait otherwise, sends the same in the first step's
@@ -174,8 +174,8 @@ void quantization(Trial& trial) {
                                     Quantizer<double>::books(settings, trial.seen[b].at(key(0, "s.C")))};
         for (Index micro = 0; micro < run.micro; ++micro) {
             const QuantizedMessage wire = coded(trial.scenario, trial.seen, boundary, 0, micro);
-            trial.told(wire.cannot_be.empty(), 0,
-                       [&] { return boundary_text(boundary, key(0, micro, wire.cannot_be)); });
+            trial.expect(wire.cannot_be.empty(), 0,
+                         [&] { return boundary_text(boundary, key(0, micro, wire.cannot_be)); });
             const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);
             no_round_makes_it_worse(trial, quantizer, sides.less_anchor(X, ids_of(trial, 0, micro)),
                                     sides.A, wire.indices, boundary, micro);

@@ -91,12 +91,12 @@ void FollowedBooks<verify::Bounded>::judge(const std::vector<Matrix<verify::Boun
 template <class T>
 Matrix<T> FollowedBooks<T>::follow(const Matrix<T>& Z, Index micro) {
     QuantizedMessage wire = coded(trial_.scenario, trial_.seen, boundary_, step_, micro);
-    trial_.told(wire.cannot_be.empty(), step_,
-                [&] { return boundary_text(boundary_, key(step_, micro, wire.cannot_be)); });
+    trial_.expect(wire.cannot_be.empty(), step_,
+                  [&] { return boundary_text(boundary_, key(step_, micro, wire.cannot_be)); });
     made_.rounds(Z, wire.indices, [&](const Matrix<T>& v, std::size_t book) {
         for (Index token = 0; token < v.rows(); ++token) {
             const Index word = wire.indices(token, static_cast<Index>(book));
-            trial_.told(verify::mapl::is_nearest(v.row(token), made_.C[book], word), step_, [&] {
+            trial_.expect(verify::mapl::is_nearest(v.row(token), made_.C[book], word), step_, [&] {
                 return boundary_text(boundary_, key(step_, micro, "codeword ")) + std::to_string(word) +
                        " of book " + std::to_string(book) + " is not the nearest to token " +
                        std::to_string(token);

@@ -178,13 +178,13 @@ void other_replica(Trial& trial) {
         std::vector<RankRecording> seen = trial.play(flawed);
         for (const int rank : trial.scenario.ranks_of(0)) {
             const std::string& line = seen[static_cast<std::size_t>(rank)].refused["start"];
-            trial.told(!line.empty() && line.find('\n') == std::string::npos &&
-                           (!trial.candidate.names_differences() || line.find(field) != std::string::npos),
-                       0, [&, &named = field] {
-                           return "the last replica begins with another " + named + ", and rank " +
-                                  std::to_string(rank) +
-                                  (line.empty() ? " begins" : " does not say so: " + line);
-                       });
+            trial.expect(
+                !line.empty() && line.find('\n') == std::string::npos &&
+                    (!trial.candidate.names_differences() || line.find(field) != std::string::npos),
+                0, [&, &named = field] {
+                    return "the last replica begins with another " + named + ", and rank " +
+                           std::to_string(rank) + (line.empty() ? " begins" : " does not say so: " + line);
+                });
         }
     }
 }

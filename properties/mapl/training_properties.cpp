@@ -40,7 +40,7 @@ void manifold(Trial& trial) {
                 trial.scenario.settings(boundary, Side::sender), trial.scenario.rate, before);
             before = off;
             trial.judged.counts.share_of_limit = std::max(trial.judged.counts.share_of_limit, off / limit);
-            trial.told(off <= limit, step, [&] {
+            trial.expect(off <= limit, step, [&] {
                 return boundary_text(boundary, "before " + key(step, "|A^T A - I| is ") + shortest(off) +
                                                    ", and the limit is " + shortest(limit));
             });
@@ -226,7 +226,7 @@ void orders(Trial& trial) {
         const double apart = (matrix_of(shown_subspace(trial.seen, boundary, 2), r) -
                               matrix_of(shown_subspace(seen, boundary, 2), r))
                                  .norm();
-        trial.told(apart > unsure, 1, [&] {
+        trial.expect(apart > unsure, 1, [&] {
             return boundary_text(boundary, "the order of projection and momentum moves A in step 2 by " +
                                                shortest(apart) + ", and the limit is " + shortest(unsure));
         });
@@ -268,8 +268,8 @@ void settings_matter(Trial& trial) {
             change(settings);
             return settings;
         };
-        trial.told(differ(seen, trial.play(other)), 0,
-                   [&] { return "another " + what + " changes nothing"; });
+        trial.expect(differ(seen, trial.play(other)), 0,
+                     [&] { return "another " + what + " changes nothing"; });
     };
     const auto matters = [&](const std::string& what, const std::function<void(Settings&)>& change) {
         differs(trial.scenario, trial.seen, what, change);
@@ -299,7 +299,7 @@ void settings_matter(Trial& trial) {
         matters("seed of P", [](Settings& settings) { settings.seed += 1; });
     Scenario other = trial.scenario;
     other.rate = 0.03125;
-    trial.told(differ(trial.seen, trial.play(other)), 0, [] { return "another rate changes nothing"; });
+    trial.expect(differ(trial.seen, trial.play(other)), 0, [] { return "another rate changes nothing"; });
 }
 
 } // namespace

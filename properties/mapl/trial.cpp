@@ -15,33 +15,20 @@ namespace truestep::properties::mapl {
 
 namespace {
 
-class MaplDifference final : public gate::PhrasedFinding {
-  public:
-    MaplDifference(std::string message, Scenario scenario, std::vector<RankRecording> seen, Index step)
-        : PhrasedFinding(
-              std::move(message), "",
-              {scenario.run.width * scenario.run.rank, scenario.run.ranks(), step + 1}), // elements of A
-          scenario_(std::move(scenario)), seen_(std::move(seen)), step_(step) {}
-    std::int64_t parted_at() const override { return step_ + 1; }
-    /// Only for one boundary that was recorded completely; traces hold neither means over replicas nor
-    /// micro-batches of unequal size.
-    bool save(const std::filesystem::path& path, const std::string& source) const override {
-        if (scenario_.run.replicas > 1 || scenario_.run.uneven > 0 || scenario_.boundaries() != 1 ||
-            seen_.size() != 2)
-            return false;
-        try {
-            verify::mapl::write(path, recording_of(scenario_, seen_, 0), source);
-        } catch (const std::exception&) { // a run whose recording is incomplete
-            return false;
-        }
-        return true;
+/// Saves one boundary that was recorded completely; traces hold neither means over replicas nor
+/// micro-batches of unequal size.
+bool save_boundary(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
+                   const std::vector<RankRecording>& seen) {
+    if (scenario.run.replicas > 1 || scenario.run.uneven > 0 || scenario.boundaries() != 1 ||
+        seen.size() != 2)
+        return false;
+    try {
+        verify::mapl::write(path, recording_of(scenario, seen, 0), source);
+    } catch (const std::exception&) { // a run whose recording is incomplete
+        return false;
     }
-
-  private:
-    Scenario scenario_;
-    std::vector<RankRecording> seen_;
-    Index step_;
-};
+    return true;
+}
 
 template <class T>
 Matrix<T> read_as(const Floats& values, Index columns) {
@@ -108,15 +95,26 @@ template Boundary<double> shown_boundary(const Trial&, Index, Index);
 template Boundary<verify::Bounded> shown_boundary(const Trial&, Index, Index);
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
-    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Implementation&>(implementation)),
-      judged(run) {}
+    : TrialOf(of, {}), scenario(scenario_of(of)),
+      candidate(dynamic_cast<const Implementation&>(implementation)) {}
+
+gate::Finding::Size Trial::size(Index step) const {
+    return {scenario.run.width * scenario.run.rank, scenario.run.ranks(), step + 1}; // elements of A
+}
+
+gate::FindingOnDemand Trial::on_demand(Index step) const {
+    return {.save = [scenario = scenario, seen = seen](
+                        const std::filesystem::path& path,
+                        const std::string& source) { return save_boundary(path, source, scenario, seen); },
+            .parted_at = step + 1};
+}
 
 Trial Trial::of_replica(Index number) const {
     Trial one = *this;
     if (run.replicas == 1)
         return one;
     one.replica = number;
-    one.where_ = "in replica " + std::to_string(number) + ", ";
+    one.where = "in replica " + std::to_string(number) + ", ";
     const auto begin = seen.begin() + number * run.workers;
     one.seen.assign(begin, begin + run.workers);
     one.scenario.ids = [inner = scenario.ids, before = number * run.micro](Index step, Index micro) {
@@ -152,11 +150,6 @@ OnTheWire Trial::sent(const std::vector<RankRecording>& all, Index boundary, Ind
     return sent_values(scenario, all, boundary, step, micro, forward);
 }
 
-void Trial::violated(Index step, const std::string& message) {
-    if (!judged.finding)
-        judged.finding = std::make_shared<MaplDifference>(where_ + message, scenario, seen, step);
-}
-
 void Trial::add(const verify::Comparison& compared, Index step, const std::string& what,
                 const std::string& whose) {
     judged.counts.add(
@@ -187,8 +180,8 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
             same(values, actual[rank].at(what), 0, of + what, whose);
         for (const auto& sent : expected[rank].wire) {
             const auto found = actual[rank].wire.find(sent.first);
-            told(found != actual[rank].wire.end() && found->second == sent.second, 0,
-                 [&] { return of + sent.first + " is not " + whose; });
+            expect(found != actual[rank].wire.end() && found->second == sent.second, 0,
+                   [&] { return of + sent.first + " is not " + whose; });
         }
     }
 }
@@ -215,8 +208,8 @@ void Trial::near(const Matrix<double>& expected, const Matrix<double>& actual, d
 void Trial::within(double off, double limit, Index step, const std::string& what) {
     if (limit > 0.0 && off <= limit)
         judged.counts.share_of_limit = std::max(judged.counts.share_of_limit, off / limit);
-    told(off <= limit, step,
-         [&] { return what + ": off by " + shortest(off) + ", and the limit is " + shortest(limit); });
+    expect(off <= limit, step,
+           [&] { return what + ": off by " + shortest(off) + ", and the limit is " + shortest(limit); });
 }
 
 } // namespace truestep::properties::mapl

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gate/property.hpp>
-#include <truestep/verify/comparator.hpp>
+#include <truestep/gate/trial.hpp>
 #include <truestep/verify/mapl/judgement.hpp>
 
 #include "implementation.hpp"
@@ -29,7 +28,7 @@ struct OnTheWire {
                                     Index boundary, Index step, Index micro, bool forward);
 
 /// One case under judgement.
-class Trial {
+class Trial : public gate::TrialOf<Case> {
   public:
     Trial(const gate::Implementation& implementation, const Case& of);
 
@@ -47,17 +46,6 @@ class Trial {
     [[nodiscard]] OnTheWire sent(const std::vector<RankRecording>& seen, Index boundary, Index step,
                                  Index micro, bool forward) const;
 
-    /// Keeps the first finding and drops later ones.
-    void violated(Index step, const std::string& message);
-    /// Counts one comparison, and reports it if it is false.
-    template <class Message>
-    void told(bool ok, Index step, const Message& message) {
-        ++judged.counts.compared;
-        if (ok)
-            return;
-        ++judged.counts.wrong;
-        violated(step, message());
-    }
     void same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
               const std::string& whose);
     /// Compares two whole runs: all that was shown and sent.
@@ -70,15 +58,16 @@ class Trial {
               const std::string& what);
     void within(double off, double limit, Index step, const std::string& what);
 
-    Case run;
     Scenario scenario;
     const Implementation& candidate;
     std::vector<RankRecording> seen; ///< the recording of the scenario, once it has run
     Index replica = 0;               ///< the replica that is judged
-    gate::JudgementOf<Case> judged;
+
+  protected:
+    [[nodiscard]] gate::Finding::Size size(Index step) const override;
+    [[nodiscard]] gate::FindingOnDemand on_demand(Index step) const override;
 
   private:
-    std::string where_; ///< which replica, if there are several
     [[nodiscard]] Trial of_replica(Index number) const;
     void add(const verify::Comparison& compared, Index step, const std::string& what,
              const std::string& whose);

@@ -1,6 +1,4 @@
 // Tries GASLoC's known bugs on a recorded run, and names those that make the recorded bits.
-#include "diagnosis.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <optional>

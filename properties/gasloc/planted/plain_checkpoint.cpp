@@ -1,9 +1,11 @@
 // Saves and restores the plain worker of GASLoC, with the known bugs of checkpoints.
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
+#include <truestep/gate/record.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/value_text.hpp>
 
@@ -17,9 +19,13 @@ std::filesystem::path plain_file(const std::filesystem::path& folder, int rank, 
     return folder / ("plain-" + std::to_string(rank) + "-of-" + std::to_string(workers));
 }
 
-constexpr std::vector<float> State::*parts[]{&State::theta, &State::before, &State::m, &State::v};
+struct Saved {
+    std::string settings; ///< that must not change during a run
+    State state;
 
-/// The settings that must not change during a run, in one line.
+    void fields(auto& visit) { visit(settings, state); }
+};
+
 std::string line_of(const Settings& settings) {
     const std::set<std::string> may_change{"alpha", "gamma", "eta", "weight_decay", "allow_unstable"};
     std::string all;
@@ -32,44 +38,19 @@ std::string line_of(const Settings& settings) {
 
 State read_one(Number known_bug, const Settings& settings, const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
-    std::string line;
-    std::getline(file, line);
-    if (line != line_of(settings) && known_bug != checkpoints_settings_ignored)
-        throw Error(path.string() + ": it is of " + line + " and the run of " + line_of(settings));
-    State state;
-    const auto number = [&file] {
-        std::uint64_t value = 0;
-        file.read(reinterpret_cast<char*>(&value), sizeof value);
-        return value;
-    };
-    state.rounds = static_cast<Index>(number());
-    state.s = static_cast<Index>(number());
-    for (const auto part : parts) {
-        (state.*part).resize(number());
-        file.read(reinterpret_cast<char*>((state.*part).data()),
-                  static_cast<std::streamsize>((state.*part).size() * sizeof(float)));
-    }
-    if (!file)
-        throw Error(path.string() + ": it is not a plain state");
-    return state;
+    auto saved = gate::unpacked<Saved>({std::istreambuf_iterator<char>(file), {}});
+    if (saved.settings != line_of(settings) && known_bug != checkpoints_settings_ignored)
+        throw Error(path.string() + ": it is of " + saved.settings + " and the run of " + line_of(settings));
+    return std::move(saved.state);
 }
 
 } // namespace
 
 void PlainWorker::save(const std::filesystem::path& folder, int rank, int workers) const {
     std::filesystem::create_directories(folder);
-    std::ofstream file(plain_file(folder, rank, workers), std::ios::binary);
-    file << line_of(settings_) << '\n';
-    const auto put = [&file](std::uint64_t value) {
-        file.write(reinterpret_cast<const char*>(&value), sizeof value);
-    };
-    put(static_cast<std::uint64_t>(state_.rounds));
-    put(static_cast<std::uint64_t>(state_.s));
-    for (const auto part : parts) {
-        put((state_.*part).size());
-        file.write(reinterpret_cast<const char*>((state_.*part).data()),
-                   static_cast<std::streamsize>((state_.*part).size() * sizeof(float)));
-    }
+    const gate::Group::Bytes bytes = gate::packed(Saved{line_of(settings_), state_});
+    std::ofstream(plain_file(folder, rank, workers), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 State read_plain(Number known_bug, const Settings& settings, const std::filesystem::path& folder,
@@ -83,15 +64,15 @@ State read_plain(Number known_bug, const Settings& settings, const std::filesyst
     if (made_by != workers) {
         for (int other = 1; other < made_by; ++other) {
             const State more = read_one(known_bug, settings, plain_file(folder, other, made_by));
-            for (const auto part : parts)
-                for (std::size_t i = 0; i < (state.*part).size(); ++i)
-                    (state.*part)[i] = (state.*part)[i] + (more.*part)[i];
+            for (const StatePart& part : state_parts)
+                for (std::size_t i = 0; i < (state.*part.values).size(); ++i)
+                    (state.*part.values)[i] += (more.*part.values)[i];
             if (known_bug != restart_own_steps)
                 state.s = std::max(state.s, more.s);
         }
         if (known_bug != restart_sums)
-            for (const auto part : parts)
-                for (float& value : state.*part)
+            for (const StatePart& part : state_parts)
+                for (float& value : state.*part.values)
                     value = value / static_cast<float>(made_by);
     }
     if (known_bug == before_not_in_checkpoint)

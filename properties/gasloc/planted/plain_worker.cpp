@@ -2,14 +2,13 @@
 #include "plain_worker.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+#include <truestep/gate/record.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/gasloc/stability.hpp>
-#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 
@@ -31,45 +30,20 @@ bool finite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-double power(double base, Index times) {
-    double result = 1.0;
-    for (; times > 0; times /= 2, base *= base)
-        if (times % 2 == 1)
-            result *= base;
-    return result;
-}
+/// A setting with a sum of its bits, so that the first that differs can be named.
+using Sums = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// A checksum as text, since the settings are compared as words.
-std::string text_of(const std::vector<Graph>& graphs) {
-    std::uint64_t sum = 0;
-    for (const Graph& graph : graphs) {
-        sum = sum * 31 + 1;
-        for (const Edge& edge : graph)
-            for (const double value : {edge.a + 0.0, edge.b + 0.0, edge.weight})
-                sum = sum * 31 + std::bit_cast<std::uint64_t>(value) % 0xffff'fffbU;
-    }
-    return std::to_string(sum);
-}
-
-/// Settings as words, one each, so that the first that differs can be named.
-std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, const Floats& start) {
-    std::uint64_t sum = 0;
-    for (const float value : start)
-        sum = sum * 31 + std::bit_cast<std::uint32_t>(value);
-    return {{"inner", std::string(name(s.inner))},
-            {"weight_decay", shortest(s.hyper.weight_decay)},
-            {"beta1", shortest(s.hyper.beta1)},
-            {"beta2", shortest(s.hyper.beta2)},
-            {"epsilon", shortest(s.hyper.epsilon)},
-            {"bias_correction", std::string(name(s.hyper.bias_correction))},
-            {"momentum", std::string(name(s.momentum))},
-            {"edges", text_of(s.given)},
-            {"alpha", shortest(s.alpha)},
-            {"gamma", shortest(s.gamma)},
-            {"eta", shortest(s.eta)},
-            {"law", std::string(name(s.law))},
-            {"seed", std::to_string(s.seed)},
-            {"parameters", std::to_string(sum)}};
+Sums sums_of(const Settings& settings, const Floats& start) {
+    Sums all;
+    const auto add = [&all](const std::string& key, const auto& value, auto...) {
+        all.emplace_back(key, 0);
+        for (const std::uint8_t byte : gate::packed(value))
+            all.back().second = all.back().second * 31 + byte;
+    };
+    visit_settings(settings, add);
+    add("edges", settings.given);
+    add("parameters", start);
+    return all;
 }
 
 } // namespace
@@ -94,35 +68,31 @@ PlainWorker::PlainWorker(Number known_bug, Settings settings, State state, Peers
     now_ = state_;
 }
 
-/// Sends the settings to all others as words of one length, and compares.
-void PlainWorker::agree() {
-    constexpr std::size_t length = 48;
-    Floats start = state_.theta;
-    if (known_bug_ == other_starts)
-        start.clear();
-    const auto mine = words_of(settings_, start);
-    const auto text = std::make_shared<std::string>();
-    for (const auto& [what, value] : mine) {
-        std::string field = value.substr(0, length);
-        field.resize(length, ' ');
-        *text += field;
-    }
-    const auto bytes = text->size();
-    std::vector<std::string> all(static_cast<std::size_t>(peers_.size()), *text);
-    std::vector<std::unique_ptr<distributed::IncomingMessage>> incoming(all.size());
+std::vector<PlainWorker::Numbers> PlainWorker::numbers_of_all(const Numbers& mine, std::uint64_t number) {
+    const auto message = std::make_shared<Numbers>(mine);
+    const std::size_t bytes = mine.size() * sizeof(mine[0]);
     for (int peer = 0; peer < peers_.size(); ++peer)
-        if (peer != peers_.rank()) {
-            incoming[static_cast<std::size_t>(peer)] = peers_.receive(Traffic::agreement, peer, 0, bytes);
-            peers_.send(Traffic::agreement, peer, 0, std::shared_ptr<const void>(text, text->data()),
-                        bytes);
-        }
-    for (std::size_t peer = 0; peer < all.size(); ++peer)
-        if (incoming[peer])
-            std::memcpy(all[peer].data(), incoming[peer]->wait(bytes), bytes);
+        if (peer != peers_.rank())
+            peers_.send(Traffic::agreement, peer, number,
+                        std::shared_ptr<const void>(message, message->data()), bytes);
+    std::vector<Numbers> all(static_cast<std::size_t>(peers_.size()), mine);
+    for (int peer = 0; peer < peers_.size(); ++peer)
+        if (peer != peers_.rank())
+            std::memcpy(all[static_cast<std::size_t>(peer)].data(),
+                        peers_.receive(Traffic::agreement, peer, number, bytes)->wait(bytes), bytes);
+    return all;
+}
+
+void PlainWorker::agree() {
+    const Sums sums = sums_of(settings_, known_bug_ == other_starts ? Floats() : state_.theta);
+    Numbers mine;
+    for (const auto& [key, sum] : sums)
+        mine.push_back(sum);
+    const std::vector<Numbers> all = numbers_of_all(mine, 0);
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         for (std::size_t i = 0; i < mine.size(); ++i)
-            if (all[rank].compare(i * length, length, all[0], i * length, length) != 0)
-                throw Error("rank " + std::to_string(rank) + " has another " + mine[i].first +
+            if (all[rank][i] != all[0][i])
+                throw Error("rank " + std::to_string(rank) + " has another " + sums[i].first +
                             " than rank 0");
 }
 
@@ -148,38 +118,10 @@ bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
         return false;
     }
     ++now_.s;
-    const auto& hyper = settings_.hyper;
-    const bool adamw = settings_.inner == Inner::adamw;
-    const bool none_at_all = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
-    const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
-    const double rate = known_bug_ == first_rate ? first_rate_ : learning_rate;
-    const float lr = once(rate);
-    const float keep = known_bug_ == decay_forgotten ? 1.0F : once(1.0 - rate * hyper.weight_decay);
-    const Index t = known_bug_ == bias_by_round ? state_.rounds + 1 : now_.s;
-    const float inv1 = none_at_all ? 1.0F : once(1.0 / (1.0 - power(hyper.beta1, t)));
-    const float invs2 = none_at_all || momentum ? 1.0F : once(1.0 / std::sqrt(1.0 - power(hyper.beta2, t)));
-    const float b1 = once(hyper.beta1);
-    const float a1 = once(1.0 - hyper.beta1);
-    const float b2 = once(hyper.beta2);
-    const float a2 = once(1.0 - hyper.beta2);
-    const float epsilon = once(hyper.epsilon);
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-        const float g = gradient[i];
-        float u = g;
-        if (settings_.inner == Inner::adams) {
-            const float m = now_.m[i];
-            now_.m[i] = (b1 * m) + (a1 * g);
-            const float q = momentum ? m * inv1 : m;
-            const float v = (b2 * (q * q)) + (a2 * (g * g));
-            const float below = momentum ? std::sqrt(v) + epsilon : (std::sqrt(v) * invs2) + epsilon;
-            u = (now_.m[i] * inv1) / below;
-        } else if (adamw) {
-            now_.m[i] = (b1 * now_.m[i]) + (a1 * g);
-            now_.v[i] = (b2 * now_.v[i]) + (a2 * (g * g));
-            u = (now_.m[i] * inv1) / ((std::sqrt(now_.v[i]) * invs2) + epsilon);
-        }
-        now_.theta[i] = (now_.theta[i] * keep) - (lr * u);
-    }
+    by_hand::take_inner_step(now_, settings_, gradient,
+                             known_bug_ == first_rate ? first_rate_ : learning_rate,
+                             known_bug_ == decay_forgotten ? 0.0 : settings_.hyper.weight_decay,
+                             known_bug_ == bias_by_round ? state_.rounds + 1 : now_.s);
     return true;
 }
 
@@ -239,12 +181,12 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
         told.resize(whole);
     for (const Neighbour& j : met)
         send(j.worker, told, number);
-    if (known_bug_ == to_everybody)
-        for (int peer = 0; peer < peers_.size(); ++peer)
-            if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
-                    return j.worker == peer;
-                }))
-                send(peer, told, number);
+    std::vector<int> strangers; // that a known bug meets, too
+    for (int peer = 0; known_bug_ == to_everybody && peer < peers_.size(); ++peer)
+        if (peer != peers_.rank() && std::ranges::find(met, peer, &Neighbour::worker) == met.end())
+            strangers.push_back(peer);
+    for (const int peer : strangers)
+        send(peer, told, number);
     std::vector<Floats> of(met.size());
     for (std::size_t k = 0; k < met.size(); ++k) {
         of[k] = received(met[k].worker, told.size(), number);
@@ -260,12 +202,8 @@ Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met)
                 of[k] = y;
         }
     }
-    if (known_bug_ == to_everybody)
-        for (int peer = 0; peer < peers_.size(); ++peer)
-            if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
-                    return j.worker == peer;
-                }))
-                static_cast<void>(received(peer, told.size(), number));
+    for (const int peer : strangers)
+        static_cast<void>(received(peer, told.size(), number));
     if (known_bug_ == odd_with_itself && met.empty() && peers_.size() > 1 && settings_.law == Law::pairs) {
         Floats z = y;
         for (std::size_t i = 0; i < z.size(); ++i)
@@ -306,21 +244,10 @@ Index PlainWorker::graphs_round() const {
     return state_.rounds + 1;
 }
 
-/// A barrier: waits for all others.
-void PlainWorker::all_meet() {
-    const auto nothing = std::make_shared<int>(0);
-    for (int peer = 0; peer < peers_.size(); ++peer)
-        if (peer != peers_.rank())
-            peers_.send(Traffic::agreement, peer, 1, nothing, sizeof(int));
-    for (int peer = 0; peer < peers_.size(); ++peer)
-        if (peer != peers_.rank())
-            static_cast<void>(peers_.receive(Traffic::agreement, peer, 1, sizeof(int))->wait(sizeof(int)));
-}
-
 bool PlainWorker::round() {
     const bool was_skipped = skipped_;
     if (known_bug_ == barrier)
-        all_meet();
+        static_cast<void>(numbers_of_all({0}, 1));
     if (known_bug_ == seed_not_restored && of_this_life_ < state_.rounds)
         settings_.seed += 1;
     const std::vector<Neighbour> met =
@@ -372,10 +299,6 @@ bool PlainWorker::round() {
         throw Halted("halted after round " + std::to_string(state_.rounds));
     }
     return was_skipped && known_bug_ != skipped_silently;
-}
-
-State PlainWorker::state() const {
-    return state_;
 }
 
 } // namespace truestep::properties::gasloc

@@ -18,20 +18,23 @@ class PlainWorker final : public RankUnderTest {
 
     bool step(std::span<const float> gradient, double learning_rate) override;
     bool round() override;
-    State state() const override;
+    State state() const override { return state_; }
     void restore(State state) override;
     void save(const std::filesystem::path& folder, int rank, int workers) const override;
 
   private:
     using Floats = std::vector<float>;
 
+    using Numbers = std::vector<std::uint64_t>;
+    /// What each rank says under that number. It is a barrier, too.
+    [[nodiscard]] std::vector<Numbers> numbers_of_all(const Numbers& mine, std::uint64_t number);
+    /// Compares the settings of all ranks.
     void agree();
     [[nodiscard]] Floats drifted() const;
     [[nodiscard]] Floats gossiped(const Floats& y, const std::vector<Neighbour>& met);
     [[nodiscard]] Floats in_place_gossiped(Floats y, const std::vector<Neighbour>& met);
     [[nodiscard]] Floats received(int peer, std::size_t size, Index number);
     void send(int peer, const Floats& values, Index number);
-    void all_meet();
     [[nodiscard]] Index graphs_round() const;
 
     Number known_bug_;

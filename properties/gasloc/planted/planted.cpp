@@ -27,19 +27,10 @@ void train_wrongly(Number known_bug, RankUnderTest& subject, const Scenario& sce
 }
 
 RankFactory subjects(Number known_bug) {
-    const auto first = [](const Settings& settings, std::span<const float> parameters) {
-        State state;
-        state.theta.assign(parameters.begin(), parameters.end());
-        state.before = state.theta;
-        if (settings.inner != Inner::sgd)
-            state.m.assign(parameters.size(), 0.0F);
-        if (settings.inner == Inner::adamw)
-            state.v.assign(parameters.size(), 0.0F);
-        return state;
-    };
     return {
         [=](const Settings& settings, std::span<const float> parameters, distributed::Peers& peers, int) {
-            return std::make_unique<PlainWorker>(known_bug, settings, first(settings, parameters), peers);
+            return std::make_unique<PlainWorker>(known_bug, settings, first_state(settings, parameters),
+                                                 peers);
         },
         [=](const Settings& settings, const std::filesystem::path& folder, distributed::Peers& peers, int) {
             return std::make_unique<PlainWorker>(known_bug, settings,

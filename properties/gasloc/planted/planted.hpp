@@ -1,7 +1,9 @@
 // The known bugs of GASLoC.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <truestep/gate/group.hpp>
@@ -16,5 +18,11 @@ namespace truestep::properties::gasloc {
 /// is in device code.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
+
+/// The known bugs that make what a trace holds after the round in which it first differs from the reference
+/// (gate::System::what_fits). The run is repeated from its start.
+[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
+                                                 const gate::FirstDifference& parted,
+                                                 gate::Gradients gradients);
 
 } // namespace truestep::properties::gasloc

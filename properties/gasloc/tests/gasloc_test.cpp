@@ -19,7 +19,7 @@
 #include "implementation.hpp"
 #include "planted/numbers.hpp"
 #include "planted/planted.hpp"
-#include "properties.hpp"
+#include "parts.hpp"
 #include "trial.hpp"
 #include "workers.hpp"
 

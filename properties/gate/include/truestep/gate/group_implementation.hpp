@@ -20,6 +20,11 @@ struct Placement {
     bool names_differences = true; ///< a refused start says in which setting ranks differ
 };
 
+/// Where the code of devices can run: `form` is a gpu::Form, which the gate does not know.
+[[nodiscard]] Placement placement_of(const auto& form) {
+    return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
+}
+
 /// `Base`: the system's class of implementations.
 template <class Base>
 class GroupImplementation : public Base {

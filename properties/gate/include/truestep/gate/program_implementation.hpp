@@ -22,6 +22,12 @@ struct ProgramHello {
     verify::LevelKind level = verify::LevelKind::exact;
     std::set<std::string> shows; ///< among its system's views
     Unsupported unsupported;
+
+    /// Leaves out properties and features. The first reason for each stays.
+    void without(const std::vector<std::string>& what, const std::string& why) {
+        for (const std::string& one : what)
+            unsupported.try_emplace(one, why);
+    }
 };
 
 /// A system's description of its programs.

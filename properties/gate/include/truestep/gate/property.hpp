@@ -75,24 +75,34 @@ class Finding {
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
 };
 
-/// A finding whose texts are made with it, and its drawing, if any, when it is asked for.
-class PhrasedFinding : public Finding {
+/// The parts of a finding that are made only when they are asked for.
+struct FindingOnDemand {
+    std::function<std::optional<Drawing>()> draw = [] { return std::nullopt; };
+    std::function<bool(const std::filesystem::path& path, const std::string& source)> save =
+        [](const auto&, const auto&) { return false; };
+    std::int64_t parted_at = 0;
+};
+
+/// A finding whose texts are made with it.
+class PhrasedFinding final : public Finding {
   public:
-    PhrasedFinding(
-        std::string message, std::string details, Size size,
-        std::function<std::optional<Drawing>()> draw = [] { return std::nullopt; })
-        : message_(std::move(message)), details_(std::move(details)), size_(size), draw_(std::move(draw)) {}
+    PhrasedFinding(std::string message, std::string details, Size size, FindingOnDemand more = {})
+        : message_(std::move(message)), details_(std::move(details)), size_(size), more_(std::move(more)) {}
 
     std::string message() const override { return message_; }
     std::string details() const override { return details_; }
     Size size() const override { return size_; }
-    std::optional<Drawing> drawing() const override { return draw_(); }
+    std::int64_t parted_at() const override { return more_.parted_at; }
+    std::optional<Drawing> drawing() const override { return more_.draw(); }
+    bool save(const std::filesystem::path& path, const std::string& source) const override {
+        return more_.save(path, source);
+    }
 
   private:
     std::string message_;
     std::string details_;
     Size size_;
-    std::function<std::optional<Drawing>()> draw_;
+    FindingOnDemand more_;
 };
 
 /// The beginning of a finding's message if something failed before the property could be judged.
@@ -146,5 +156,8 @@ struct Property {
     std::function<std::vector<Line>(const Implementation&, const Overrides&)> also =
         [](const Implementation&, const Overrides&) { return std::vector<Line>(); };
 };
+
+/// The properties of all families by their number, those of number 0 last.
+[[nodiscard]] std::vector<Property> by_number(const std::vector<std::vector<Property>>& families);
 
 } // namespace truestep::gate

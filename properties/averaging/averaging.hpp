@@ -1,16 +1,19 @@
-// The cases of averaging, and the parameters and gradients that follow from one.
+// The parts of averaging's gate: its case, what is recorded of a rank, and what is tested.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include <truestep/gate/case_spec.hpp>
+#include <truestep/gate/played_implementation.hpp>
 #include <truestep/problem/data.hpp>
+#include <truestep/reference/averaging/reference.hpp>
 
 namespace truestep::properties::averaging {
 
 using problem::Index;
+using reference::averaging::Gradients;
+using reference::averaging::Vector;
 
 /// A few small numbers from which parameters and gradients follow, so that a case is one line of text and
 /// any rank can make its own part.
@@ -33,10 +36,29 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
 /// "local_steps=2,workers=3,size=4,rounds=1,seed=7,data=normal".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
 
-[[nodiscard]] std::vector<float> parameters_of(const Case& run);
+[[nodiscard]] Vector parameters_of(const Case& run);
 /// A worker's gradients in one round, one vector per local step.
-[[nodiscard]] std::vector<std::vector<float>> gradients_of(const Case& run, int worker, Index round);
+[[nodiscard]] Gradients gradients_of(const Case& run, int worker, Index round);
 /// A power of two on dyadic data, whose numbers a reader can follow. On other data every product rounds.
 [[nodiscard]] float learning_rate_of(const Case& run);
+
+/// The recording of one rank.
+struct RankRecording {
+    std::vector<Vector> after; ///< the parameters after each round
+    distributed::Bytes sent{};
+
+    void fields(auto& visit) { visit(after, sent); }
+};
+
+using Implementation = gate::PlayedImplementation<Case, RankRecording>;
+
+/// What must always hold (section 11).
+[[nodiscard]] std::vector<gate::Property> properties();
+
+[[nodiscard]] std::vector<gate::KnownBug> known_bugs();
+/// A second, plain implementation with that known bug, or without any for 0. Throws truestep::Error if
+/// there is no such bug.
+[[nodiscard]] std::shared_ptr<const gate::Implementation>
+planted(int number, const std::shared_ptr<const gate::Group>& group);
 
 } // namespace truestep::properties::averaging

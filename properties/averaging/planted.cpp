@@ -1,27 +1,19 @@
 // Holds a plain worker of averaging with a known bug, such as a sum in place of the mean.
-#include "planted.hpp"
-
-#include "implementation.hpp"
+#include "averaging.hpp"
 
 namespace truestep::properties::averaging {
 
 namespace {
 
 using distributed::Communicator;
-using Vector = std::vector<float>;
 
 enum Number { none, sum_for_mean, drift_dropped, averaged_early, step_forgotten, averaged_each_step };
 
-Vector gathered(const Vector& x, Communicator& ranks) {
+void average(Vector& x, Communicator& ranks, bool divide) {
     const auto count = static_cast<std::size_t>(ranks.size());
     Vector all(count * x.size());
     const std::vector<std::size_t> sizes(count, x.size() * sizeof(float));
     ranks.start_all_gather(distributed::Traffic::payload, x.data(), all.data(), sizes)->wait();
-    return all;
-}
-
-void average(Vector& x, Communicator& ranks, bool divide) {
-    const Vector all = gathered(x, ranks);
     for (std::size_t i = 0; i < x.size(); ++i) {
         x[i] = all[i];
         for (std::size_t at = i + x.size(); at < all.size(); at += x.size())
@@ -31,7 +23,7 @@ void average(Vector& x, Communicator& ranks, bool divide) {
     }
 }
 
-void play(Number known_bug, const Case& run, Communicator& ranks, const Show& show) {
+void play_with(Number known_bug, const Case& run, Communicator& ranks, RankRecording& seen) {
     Vector x = parameters_of(run);
     const float learning_rate = learning_rate_of(run);
     for (Index round = 0; round < run.rounds; ++round) {
@@ -52,7 +44,7 @@ void play(Number known_bug, const Case& run, Communicator& ranks, const Show& sh
             x = begin;
         if (known_bug != averaged_early)
             average(x, ranks, known_bug != sum_for_mean);
-        show(x);
+        seen.after.push_back(x);
     }
 }
 
@@ -73,11 +65,12 @@ std::vector<gate::KnownBug> known_bugs() {
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
-        play(static_cast<Number>(number), run, ranks, show);
-    };
-    return std::make_shared<Implementation>(gate::name_of_planted(number, known_bugs().size()), play_with,
-                                            group);
+    return std::make_shared<Implementation>(
+        gate::name_of_planted(number, known_bugs().size()),
+        [number](const Case& run, Communicator& ranks, RankRecording& seen) {
+            play_with(static_cast<Number>(number), run, ranks, seen);
+        },
+        group);
 }
 
 } // namespace truestep::properties::averaging
