@@ -1,7 +1,6 @@
 // The parts of averaging's gate: its case, what is recorded of a rank, and what is tested.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <truestep/gate/case_spec.hpp>
@@ -42,23 +41,13 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
 /// A power of two on dyadic data, whose numbers a reader can follow. On other data every product rounds.
 [[nodiscard]] float learning_rate_of(const Case& run);
 
-/// The recording of one rank.
-struct RankRecording {
-    std::vector<Vector> after; ///< the parameters after each round
-    distributed::Bytes sent{};
-
-    void fields(auto& visit) { visit(after, sent); }
-};
-
-using Implementation = gate::PlayedImplementation<Case, RankRecording>;
+using Implementation = gate::PlayedImplementation<Case>;
 
 /// What must always hold (section 11).
 [[nodiscard]] std::vector<gate::Property> properties();
 
 [[nodiscard]] std::vector<gate::KnownBug> known_bugs();
-/// A second, plain implementation with that known bug, or without any for 0. Throws truestep::Error if
-/// there is no such bug.
-[[nodiscard]] std::shared_ptr<const gate::Implementation>
-planted(int number, const std::shared_ptr<const gate::Group>& group);
+/// Plays a case plainly on one rank, with that known bug, or without any for 0.
+void play_with(int known_bug, const Case& run, distributed::Communicator& ranks, gate::ShownByRank& seen);
 
 } // namespace truestep::properties::averaging

@@ -18,7 +18,7 @@ const gate::CaseSpec<Case>& spec() {
                  .asked("numbers of local steps in a round", {"several local steps"})
                  .in_rows({"1", "2", "5"})
                  .always(),
-             number("workers", &Case::workers, 1, most)
+             number("workers", &Case::workers, 1, problem::most_workers)
                  .draws(from_to<Index>(1, 8), &Case::workers)
                  .asked("numbers of ranks", {"several ranks"})
                  .in_rows({"1", "2", "3", "4", "5", "7", "8"})
@@ -31,7 +31,6 @@ const gate::CaseSpec<Case>& spec() {
                  .always()},
         .own_key = "local_steps",
         .draws = {{"local_steps", "workers", "size", "rounds", "data"}},
-        .fits = [](Case& run, const auto&) { problem::check_workers(run.workers); },
         .columns = {"workers", "local_steps"},
         .most_workers = [](const Case& run) { return static_cast<int>(run.workers); }};
     return all;

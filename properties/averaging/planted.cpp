@@ -23,7 +23,9 @@ void average(Vector& x, Communicator& ranks, bool divide) {
     }
 }
 
-void play_with(Number known_bug, const Case& run, Communicator& ranks, RankRecording& seen) {
+} // namespace
+
+void play_with(int known_bug, const Case& run, Communicator& ranks, gate::ShownByRank& seen) {
     Vector x = parameters_of(run);
     const float learning_rate = learning_rate_of(run);
     for (Index round = 0; round < run.rounds; ++round) {
@@ -48,8 +50,6 @@ void play_with(Number known_bug, const Case& run, Communicator& ranks, RankRecor
     }
 }
 
-} // namespace
-
 std::vector<gate::KnownBug> known_bugs() {
     return {
         {sum_for_mean, "sum in place of mean", "Parameters are P times too large. Needs P >= 2."},
@@ -61,16 +61,6 @@ std::vector<gate::KnownBug> known_bugs() {
         {step_forgotten, "the last local step forgotten", "Shows at once, with one worker too."},
         {averaged_each_step, "averaged after each local step",
          "Almost the same numbers, but local steps save no traffic. Needs P >= 2 and two local steps."}};
-}
-
-std::shared_ptr<const gate::Implementation> planted(int number,
-                                                    const std::shared_ptr<const gate::Group>& group) {
-    return std::make_shared<Implementation>(
-        gate::name_of_planted(number, known_bugs().size()),
-        [number](const Case& run, Communicator& ranks, RankRecording& seen) {
-            play_with(static_cast<Number>(number), run, ranks, seen);
-        },
-        group);
 }
 
 } // namespace truestep::properties::averaging

@@ -1,16 +1,11 @@
 // What must always hold of local SGD with averaging (section 11).
 #include <numeric>
-#include <stdexcept>
-
-#include <truestep/gate/trial.hpp>
 
 #include "averaging.hpp"
 
 namespace truestep::properties::averaging {
 
 namespace {
-
-using gate::judged_by;
 
 /// The parameters after each round, by the reference.
 std::vector<Vector> right_parameters(const Case& run) {
@@ -27,7 +22,7 @@ std::vector<Vector> right_parameters(const Case& run) {
 
 /// Draws what all workers begin a round with, then the gradients of each, and what each ends with. No rank
 /// owns a part of the parameters.
-gate::Drawing drawing_of(const Case& run, const std::vector<RankRecording>& seen, Index round) {
+gate::Drawing drawing_of(const Case& run, const std::vector<gate::ShownByRank>& seen, Index round) {
     const auto at = static_cast<std::size_t>(round);
     const std::vector<Vector> right = right_parameters(run);
     gate::Drawing drawing{"round " + std::to_string(round + 1), run.size, static_cast<int>(run.workers)};
@@ -43,7 +38,7 @@ gate::Drawing drawing_of(const Case& run, const std::vector<RankRecording>& seen
             drawing.lanes[++lane].values.push_back(gate::texts(gradient));
     }
     gate::Lane after{"after", "the parameters at its end"};
-    for (const RankRecording& of_rank : seen) {
+    for (const gate::ShownByRank& of_rank : seen) {
         after.values.push_back(gate::texts(of_rank.after[at]));
         after.expected.push_back(gate::texts(right[at]));
     }
@@ -52,28 +47,11 @@ gate::Drawing drawing_of(const Case& run, const std::vector<RankRecording>& seen
 }
 
 /// One case under judgement.
-class Trial : public gate::TrialOf<Case> {
+class Trial : public gate::PlayedTrial<Case> {
   public:
     Trial(const gate::Implementation& implementation, const Case& judged_case)
-        : TrialOf(judged_case, {{"x", judged_case.size}}),
-          seen(
-              dynamic_cast<const Implementation&>(implementation).run(run, static_cast<int>(run.workers))) {
-        for (const RankRecording& of_rank : seen)
-            if (of_rank.after.size() != static_cast<std::size_t>(run.rounds))
-                throw std::runtime_error("parameters are not shown after each round");
-    }
-
-    /// Compares all ranks from `first` on bit for bit, after each round.
-    void compare(const std::vector<Vector>& expected, const std::string& whose, std::size_t first = 0) {
-        for (std::size_t round = 0; round < expected.size(); ++round)
-            for (std::size_t rank = first; rank < seen.size(); ++rank)
-                same(verify::compare(expected[round], seen[rank].after[round], verify::Level::exact()),
-                     static_cast<Index>(round),
-                     "after round " + std::to_string(round + 1) + " the parameters of rank " +
-                         std::to_string(rank) + " are not " + whose);
-    }
-
-    std::vector<RankRecording> seen; ///< of each rank
+        : PlayedTrial(implementation, judged_case, {{"x", judged_case.size}},
+                      static_cast<int>(judged_case.workers), judged_case.rounds) {}
 
   protected:
     gate::Finding::Size size(Index /*round*/) const override {
@@ -127,13 +105,13 @@ Case with_one_rank(Case run) {
 std::vector<gate::Property> properties() {
     const gate::Demands<Case> usual{"several ranks", "several local steps"};
     return {spec().property(1, "replicas", "After a round all workers hold the same bits.",
-                            judged_by(replicas), usual),
+                            gate::judged_by(replicas), usual),
             spec().property(2, "alone", "One worker, with any number of local steps, is plain SGD.",
-                            judged_by(alone), {"several local steps"}, with_one_rank),
+                            gate::judged_by(alone), {"several local steps"}, with_one_rank),
             spec().property(3, "traffic", "A rank sends its parameters to each other rank once a round.",
-                            judged_by(traffic), usual),
+                            gate::judged_by(traffic), usual),
             spec().property(0, "reference", "Every bit is the reference's.",
-                            judged_by(equals_the_reference), usual)};
+                            gate::judged_by(equals_the_reference), usual)};
 }
 
 } // namespace truestep::properties::averaging

@@ -9,7 +9,7 @@ namespace truestep::properties::averaging {
 namespace {
 
 /// Plays a case on a rank of distributed/averaging.
-void play(const Case& run, distributed::Communicator& ranks, RankRecording& seen) {
+void play(const Case& run, distributed::Communicator& ranks, gate::ShownByRank& seen) {
     distributed::averaging::Worker worker(parameters_of(run), learning_rate_of(run), ranks);
     for (Index round = 0; round < run.rounds; ++round) {
         for (const Vector& gradient : gradients_of(run, ranks.rank(), round))
@@ -29,7 +29,8 @@ gate::System averaging_system() {
     system.says = "Local SGD: some steps of each worker alone, then the mean of their parameters.";
     spec().describe(system);
     system.properties = properties();
-    system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
+    const auto planted = Implementation::planted(known_bugs().size(), play_with);
+    system.implementations = [planted](const std::shared_ptr<const gate::Group>& group) {
         return gate::Implementations{std::make_shared<Implementation>("host", play, group),
                                      planted(0, group)};
     };

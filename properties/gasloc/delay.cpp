@@ -30,7 +30,7 @@ void no_barrier(Trial& trial) {
     }
     // The last round that it begins without the delayed one.
     for (std::size_t i = 0; i < ahead.size(); ++i) {
-        const Index ended = std::max(expected[i].halted, expected[i].left_alone);
+        const Index ended = expected[i].ended();
         ahead[i] = std::min({ahead[i] + 1, scenario.rounds, ended > 0 ? ended : scenario.rounds});
     }
     std::vector<std::atomic<Index>> begun(ahead.size());

@@ -54,8 +54,8 @@ void sums_are_dilocos(Trial& trial) {
     for (Index round = 1; round <= trial.run.rounds; ++round)
         for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
             double sum = 0.0;
-            for (const RoundRecording* seen : seen_after(trial.lives, round, trial.scenario.workers))
-                sum += static_cast<double>(seen->state.theta[i]);
+            for (int worker = 0; worker < trial.scenario.workers; ++worker)
+                sum += static_cast<double>(trial.state(worker, round).theta[i]);
             const double wanted = sums[static_cast<std::size_t>(round - 1)][i];
             trial.expect(sum == wanted, round, [&] {
                 return "after round " + std::to_string(round) +
@@ -74,12 +74,10 @@ void mean_is_dilocos(Trial& trial) {
 // 6. With full averaging and gossiped placement all workers are alike and equal DiLoCo.
 void full_averaging(Trial& trial) {
     trial.complete();
-    for (Index round = 1; round <= trial.run.rounds; ++round) {
-        const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
+    for (Index round = 1; round <= trial.run.rounds; ++round)
         for (int worker = 1; worker < trial.scenario.workers; ++worker)
-            trial.same(seen[0]->state.theta, seen[static_cast<std::size_t>(worker)]->state.theta, round,
-                       worker, "theta", "worker 0's");
-    }
+            trial.same(trial.state(0, round).theta, trial.state(worker, round).theta, round, worker,
+                       "theta", "worker 0's");
     sums_are_dilocos(trial);
 }
 

@@ -36,8 +36,4 @@ using Demands = gate::Demands<Case>;
                                       Judge judge, const Demands& at_least = {}, Change change = as_it_is,
                                       Change at_rel = as_it_is);
 
-/// The recording of each worker after a round.
-[[nodiscard]] std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives,
-                                                            Index round, int workers);
-
 } // namespace truestep::properties::gasloc

@@ -18,19 +18,17 @@ using Floats = std::vector<float>;
 void mean_is_kept(Trial& trial) {
     trial.complete();
     const auto gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
-    for (Index round = 1; round <= trial.run.rounds; ++round) {
-        const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
+    for (Index round = 1; round <= trial.run.rounds; ++round)
         for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
             double of_y = 0.0;
             double of_z = 0.0;
             for (int worker = 0; worker < trial.scenario.workers; ++worker) {
-                const auto rank = static_cast<std::size_t>(worker);
-                const auto y = static_cast<double>(seen[rank]->state.before[i]);
+                const State& seen = trial.state(worker, round);
+                const auto y = static_cast<double>(seen.before[i]);
                 const auto before = static_cast<double>(
-                    round == 1 ? trial.scenario.start[i]
-                               : trial.lives[rank].rounds.at(round - 1).state.before[i]);
+                    round == 1 ? trial.scenario.start[i] : trial.state(worker, round - 1).before[i]);
                 of_y += y;
-                of_z += static_cast<double>(seen[rank]->state.theta[i]) - gamma * (y - before);
+                of_z += static_cast<double>(seen.theta[i]) - gamma * (y - before);
             }
             trial.expect(of_y == of_z, round, [&] {
                 return "after round " + std::to_string(round) +
@@ -38,7 +36,6 @@ void mean_is_kept(Trial& trial) {
                        shortest(of_z) + "; that of y is " + shortest(of_y);
             });
         }
-    }
 }
 
 // 2. A consensus without drift stays.
@@ -53,10 +50,8 @@ void consensus_stays(Trial& trial) {
     };
     for (Index round = 1; round <= trial.run.rounds; ++round)
         for (int worker = 0; worker < trial.scenario.workers_in(round); ++worker)
-            trial.same(
-                unsigned_zero(trial.scenario.start),
-                unsigned_zero(trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).state.theta),
-                round, worker, "theta", "what all began with, though nothing has drifted");
+            trial.same(unsigned_zero(trial.scenario.start), unsigned_zero(trial.state(worker, round).theta),
+                       round, worker, "theta", "what all began with, though nothing has drifted");
 }
 
 // 15. Disagreement shrinks as the chapter's linear recursion says, computed in double.

@@ -99,7 +99,7 @@ std::vector<RankRecording> Workers::run(const Scenario& scenario) const {
     const auto ended = [&] {
         bool any = false;
         for (const RankRecording& life : lives)
-            any = any || life.halted > 0 || life.left_alone > 0 || !life.refused.empty();
+            any = any || life.ended() > 0 || !life.refused.empty();
         return group().any(any);
     };
     part(scenario.workers, 1, restarts ? scenario.restart : scenario.rounds);
@@ -181,8 +181,8 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
         else
             life.rounds[round] = std::move(seen);
     }
-    life.others = life.halted > 0 || life.left_alone > 0 ? 0 : all_of(counted) - before - parameters;
-    if (last < scenario.rounds && life.halted == 0 && life.left_alone == 0)
+    life.others = life.ended() > 0 ? 0 : all_of(counted) - before - parameters;
+    if (last < scenario.rounds && life.ended() == 0)
         subject->save(folder, rank, scenario.workers);
 }
 

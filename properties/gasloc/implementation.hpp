@@ -1,6 +1,7 @@
 // GASLoC's implementations as the gate runs them, and what it records of each worker.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -40,6 +41,8 @@ struct RankRecording {
     std::string taken;        ///< what it should have refused, and did not
     std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
 
+    /// The round in which it ended early; 0: it did not.
+    [[nodiscard]] Index ended() const { return std::max(halted, left_alone); }
     /// Why it did not begin, or ended.
     [[nodiscard]] const std::string& why() const { return refused.empty() ? reason : refused; }
 

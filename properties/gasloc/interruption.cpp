@@ -108,8 +108,7 @@ void near_the_mean(Trial& trial, const State& mean, const State& begun, int work
         for (std::size_t i = 0; i < std::min((mean.*part).size(), (begun.*part).size()); ++i) {
             double magnitude = 0.0;
             for (int old = 0; old < trial.scenario.workers; ++old)
-                magnitude += std::abs(static_cast<double>(
-                    (trial.lives[static_cast<std::size_t>(old)].rounds.at(at).state.*part)[i]));
+                magnitude += std::abs(static_cast<double>((trial.state(old, at).*part)[i]));
             const auto right = static_cast<double>((mean.*part)[i]);
             const auto seen = static_cast<double>((begun.*part)[i]);
             const double limit = 0x1.8p-23 * magnitude + 0x1p-148;
@@ -132,16 +131,16 @@ void restart_other(Trial& trial) {
     for (int worker = 0; worker < workers; ++worker)
         if (!trial.lives[static_cast<std::size_t>(worker)].rounds.contains(at))
             return;
-    State mean = trial.lives[0].rounds.at(at).state;
+    State mean = trial.state(0, at);
     for (const auto part : {&State::theta, &State::before, &State::m, &State::v})
         for (std::size_t i = 0; i < (mean.*part).size(); ++i) {
             float sum = (mean.*part)[i];
             for (int worker = 1; worker < workers; ++worker)
-                sum += (trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.*part)[i];
+                sum += (trial.state(worker, at).*part)[i];
             (mean.*part)[i] = sum / static_cast<float>(workers);
         }
     for (int worker = 0; worker < workers; ++worker)
-        mean.s = std::max(mean.s, trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.s);
+        mean.s = std::max(mean.s, trial.state(worker, at).s);
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
         const RankRecording& life = trial.lives[static_cast<std::size_t>(worker)];
         trial.expect(life.restarted, at, [&] {

@@ -137,9 +137,9 @@ void train_candidate(const gate::Implementation& implementation, const Learning:
         if (!life.refused.empty())
             throw std::runtime_error("worker " + std::to_string(worker) +
                                      " did not begin: " + life.refused);
-        if (const Index ended = std::max(life.halted, life.left_alone); ended > 0)
+        if (life.ended() > 0)
             throw std::runtime_error("worker " + std::to_string(worker) + " ended in round " +
-                                     std::to_string(ended) + ": " + life.reason);
+                                     std::to_string(life.ended()) + ": " + life.reason);
     }
 }
 

@@ -54,8 +54,6 @@ class ProgramRounds {
     [[nodiscard]] Json round_message(int rank, Index round, const Json& edges);
     /// Returns false when a worker has ended.
     bool make_round(Index round);
-    void keep(int rank, Index round, State state, bool skipped);
-    void end(int rank, Index round, const Json& answer);
     std::vector<State> look();
 
     gate::ProgramCase session_;
@@ -108,8 +106,7 @@ void ProgramRounds::restart(const fs::path& folder) {
 Json ProgramRounds::round_message(int rank, Index round, const Json& edges) {
     Json gradients = Json::array();
     Json rates = Json::array();
-    const bool ended = life(rank).halted > 0 || life(rank).left_alone > 0;
-    for (Index step = 1; step <= (ended ? 0 : scenario_.steps(rank, round)); ++step) {
+    for (Index step = 1; step <= (life(rank).ended() > 0 ? 0 : scenario_.steps(rank, round)); ++step) {
         gradients.push_back(
             session_.write(rank, "gradient" + std::to_string(step), scenario_.gradient(rank, round, step)));
         rates.push_back(scenario_.learning_rate(round, step));
@@ -131,34 +128,26 @@ bool ProgramRounds::make_round(Index round) {
     bool all_go_on = true;
     for (int rank = 0; rank < session_.workers(); ++rank) {
         const Json& answer = answers[static_cast<std::size_t>(rank)];
-        RankRecording& of_rank = life(rank);
-        if (of_rank.halted == 0 && of_rank.left_alone == 0) {
-            end(rank, round, answer);
-            if (answer["did"] == "round")
-                keep(rank, round, std::move(states[static_cast<std::size_t>(rank)]),
-                     answer.value("skipped", false));
-        } else if (answer["did"] == "round") {
-            session_.fail(rank, "continues after it has ended");
+        State& state = states[static_cast<std::size_t>(rank)];
+        const bool goes_on = answer["did"] == "round";
+        all_go_on = all_go_on && goes_on;
+        if (life(rank).ended() > 0) {
+            if (goes_on)
+                session_.fail(rank, "continues after it has ended");
+            continue;
         }
-        all_go_on = all_go_on && answer["did"] == "round";
+        if (const auto skipped = answer.find("skipped"); skipped != answer.end() && !skipped->is_boolean())
+            session_.fail(rank, "made a round, but \"skipped\" must be true or false");
+        if (!goes_on) {
+            (answer["did"] == "halted" ? life(rank).halted : life(rank).left_alone) = round;
+            life(rank).reason = gate::text_of(answer);
+        } else if (scenario_.watch) {
+            scenario_.watch(rank, round, state);
+        } else {
+            life(rank).rounds[round] = {std::move(state), answer.value("skipped", false), {}};
+        }
     }
     return all_go_on;
-}
-
-void ProgramRounds::keep(int rank, Index round, State state, bool skipped) {
-    if (scenario_.watch)
-        scenario_.watch(rank, round, state);
-    else
-        life(rank).rounds[round] = {std::move(state), skipped, {}};
-}
-
-void ProgramRounds::end(int rank, Index round, const Json& answer) {
-    if (const auto skipped = answer.find("skipped"); skipped != answer.end() && !skipped->is_boolean())
-        session_.fail(rank, "made a round, but \"skipped\" must be true or false");
-    if (answer["did"] == "round")
-        return;
-    (answer["did"] == "halted" ? life(rank).halted : life(rank).left_alone) = round;
-    life(rank).reason = gate::text_of(answer);
 }
 
 std::vector<State> ProgramRounds::look() {

@@ -35,14 +35,6 @@ gate::Property property(int number, const std::string& name, const std::string& 
                            at_least, change);
 }
 
-std::vector<const RoundRecording*> seen_after(const std::vector<RankRecording>& lives, Index round,
-                                              int workers) {
-    std::vector<const RoundRecording*> all(static_cast<std::size_t>(workers));
-    for (std::size_t worker = 0; worker < all.size(); ++worker)
-        all[worker] = &lives[worker].rounds.at(round);
-    return all;
-}
-
 std::vector<gate::Property> properties() {
     return gate::by_number({gossip_properties(), diloco_properties(), neighbour_properties(),
                             delay_properties(), interruption_properties(), setting_properties(),

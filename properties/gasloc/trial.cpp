@@ -131,7 +131,7 @@ std::vector<RankRecording> expected_lives(const Scenario& scenario) {
             // A worker that was left alone does not get as far as halting.
             if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i)))
                 lives[i].halted = round;
-            ended[i] = lives[i].left_alone > 0 || lives[i].halted > 0;
+            ended[i] = lives[i].ended() > 0;
             if (ended[i])
                 continue;
             if (scenario.watch)

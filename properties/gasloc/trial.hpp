@@ -44,6 +44,10 @@ class Trial : public gate::TrialOf<Case> {
     /// claims: bit for bit, or each round within the bound on rounding, beginning with the worker's own
     /// state.
     void as_the_reference(const std::vector<RankRecording>& actual);
+    /// The recorded state of a worker after a round that it has completed.
+    [[nodiscard]] const State& state(int worker, Index round) const {
+        return lives[static_cast<std::size_t>(worker)].rounds.at(round).state;
+    }
     [[nodiscard]] bool is_exact() const { return candidate.level() == verify::LevelKind::exact; }
     void same_count(Index expected, Index actual, Index round, int worker, const std::string& of,
                     const std::string& whose);

@@ -23,7 +23,7 @@ TEST(Reference, MeansOfMinusZeroKeepTheirSign) {
 
 TEST(Properties, ARankThatShowsNothingCannotBeJudged) {
     const Implementation silent(
-        "silent", [](const Case&, distributed::Communicator&, RankRecording&) {},
+        "silent", [](const Case&, distributed::Communicator&, gate::ShownByRank&) {},
         gate::make_thread_group(std::chrono::seconds(5)));
     for (const gate::Property& property : properties())
         EXPECT_THROW(static_cast<void>(property.judge(silent, "local_steps=1")), std::runtime_error);
