@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../averaging.hpp"
+#include "averaging.hpp"
 
 namespace truestep::properties::averaging {
 namespace {

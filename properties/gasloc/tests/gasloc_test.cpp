@@ -17,9 +17,9 @@
 
 #include "by_hand.hpp"
 #include "implementation.hpp"
+#include "parts.hpp"
 #include "planted/numbers.hpp"
 #include "planted/planted.hpp"
-#include "parts.hpp"
 #include "trial.hpp"
 #include "workers.hpp"
 
