@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include <truestep/gpu/availability.hpp>
 #include <truestep/gpu/dense/planted_devices.hpp>
 #include <truestep/gpu/forms.hpp>
 #include <truestep/gpu/mapl/devices.hpp>
@@ -45,18 +44,9 @@ Begin one_device([[maybe_unused]] KnownBug known_bug) {
 #endif
 }
 
-/// Why products are unavailable in this build or on this machine, or "".
-std::string no_cublas() {
-#if defined(TRUESTEP_WITH_CUBLAS)
-    return gpu::availability().devices == 0 ? "" : gpu::mapl::products_unavailable();
-#else
-    return "built without cuBLAS, which multiplies matrices on a device";
-#endif
-}
-
 std::shared_ptr<const gate::Implementation> on_device(KnownBug known_bug, const std::string& name,
                                                       const std::shared_ptr<const gate::Group>& group) {
-    const gpu::Form form = gpu::form_of_one_device(no_cublas());
+    const gpu::Form form = gpu::form_of_one_device(gpu::mapl::missing_products());
     return std::make_shared<GroupImplementation>(name.empty() ? form.name : name, one_device(known_bug),
                                                  group, gate::placement_of(form));
 }

@@ -61,16 +61,6 @@ EndFactory one_device([[maybe_unused]] KnownBug known_bug) {
 #endif
 }
 
-/// Why products are unavailable in this build or on this machine, or "". Without a device it is not asked:
-/// cuBLAS takes 84 MB, which each process that tries a case would inherit.
-std::string no_cublas() {
-#if defined(TRUESTEP_WITH_CUBLAS)
-    return gpu::availability().devices == 0 ? "" : gpu::mapl::products_unavailable();
-#else
-    return "built without cuBLAS, which multiplies matrices on a device";
-#endif
-}
-
 #if defined(TRUESTEP_WITH_CUBLAS) && defined(TRUESTEP_WITH_NCCL)
 
 /// Links whose messages are recorded, too: they are copied out behind the work that makes them.
@@ -132,8 +122,9 @@ EndFactory a_device_each(Peers&) {
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
-    const gpu::Form device = gpu::form_of_one_device(no_cublas());
-    const gpu::Form each = gpu::form_of_a_device_each(group->name() == "in_process", no_cublas());
+    const gpu::Form device = gpu::form_of_one_device(gpu::mapl::missing_products());
+    const gpu::Form each =
+        gpu::form_of_a_device_each(group->name() == "in_process", gpu::mapl::missing_products());
     return {
         std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
         std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
@@ -151,8 +142,9 @@ device_known_bug(int number, const std::string& name, const std::shared_ptr<cons
     const auto known_bug = static_cast<KnownBug>(known_bugs_on_devices().planted_as(number));
     if (!known_bugs_on_devices().on_device(number))
         return std::make_shared<GroupImplementation>(name, blocks(known_bug), group);
-    return std::make_shared<GroupImplementation>(name, one_device(known_bug), group,
-                                                 gate::placement_of(gpu::form_of_one_device(no_cublas())));
+    return std::make_shared<GroupImplementation>(
+        name, one_device(known_bug), group,
+        gate::placement_of(gpu::form_of_one_device(gpu::mapl::missing_products())));
 }
 
 } // namespace truestep::properties::mapl

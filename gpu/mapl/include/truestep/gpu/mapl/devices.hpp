@@ -4,6 +4,7 @@
 #include <string>
 
 #include <truestep/distributed/peers.hpp>
+#include <truestep/gpu/availability.hpp>
 #include <truestep/gpu/cuda_stream.hpp>
 #include <truestep/gpu/host_stream.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
@@ -33,6 +34,15 @@ using problem::mapl::Settings; // not that of <truestep/optimizer.hpp>
 /// Why cuBLAS is not available here, in builds that use it: the library is opened at its first
 /// call.
 [[nodiscard]] std::string products_unavailable();
+/// Why products are not available in this build or on this machine, or "". Without a device cuBLAS is not
+/// asked: it takes 84 MB, which each process that tries a case would inherit.
+[[nodiscard]] inline std::string missing_products() {
+#if defined(TRUESTEP_WITH_CUBLAS)
+    return gpu::availability().devices == 0 ? "" : products_unavailable();
+#else
+    return "built without cuBLAS, which multiplies matrices on a device";
+#endif
+}
 /// Messages through pinned memory of the host; `ranks`, threads or processes, carries them and has
 /// to outlive this.
 [[nodiscard]] std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
