@@ -69,7 +69,7 @@ void restored_within(Trial& trial) {
                    std::to_string(interrupted.given_up));
     for (std::size_t i = 0; i < lives.size(); ++i)
         trial.expect(lives[i].taken.empty(), interrupted.given_up,
-             [&] { return "worker " + std::to_string(i) + " takes " + lives[i].taken; });
+                     [&] { return "worker " + std::to_string(i) + " takes " + lives[i].taken; });
 }
 
 // 14. A checkpoint of a run with another setting is refused by all workers, unless it may follow a
@@ -84,13 +84,13 @@ void other_settings(Trial& trial) {
     for (std::size_t i = 0; i < lives.size(); ++i) {
         const std::string& refused = lives[i].refused;
         trial.expect(!lives[i].restarted && refused.find(name) != std::string::npos &&
-                 refused.find('\n') == std::string::npos,
-             trial.scenario.restart, [&] {
-                 return "worker " + std::to_string(i) +
-                        (lives[i].restarted ? " begins again"
-                                            : " does not name it in one line: " + refused) +
-                        ", although the checkpoint is of a run with another " + name;
-             });
+                         refused.find('\n') == std::string::npos,
+                     trial.scenario.restart, [&] {
+                         return "worker " + std::to_string(i) +
+                                (lives[i].restarted ? " begins again"
+                                                    : " does not name it in one line: " + refused) +
+                                ", although the checkpoint is of a run with another " + name;
+                     });
     }
 }
 

@@ -125,7 +125,8 @@ void traffic(Trial& trial) {
         const Graph graph = by_hand::graph_of(trial.scenario.settings, round, workers);
         for (int worker = 0; worker < workers; ++worker) {
             const auto met = neighbours(graph, worker);
-            const RoundRecording& round_seen = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round);
+            const RoundRecording& round_seen =
+                trial.lives[static_cast<std::size_t>(worker)].rounds.at(round);
             const auto& sent = round_seen.sent;
             const auto count = static_cast<Index>(met.size());
             const std::vector<Index> right{round,

@@ -283,14 +283,14 @@ void other_settings(Trial& trial) {
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const auto found = seen[rank].refused.find("flaw");
         const bool loads = found != seen[rank].refused.end(); // others may have no files
-        trial.told(loads ? found->second.find(name) != std::string::npos &&
-                               found->second.find('\n') == std::string::npos
-                         : !trial.candidate.names_differences(),
-                   trial.run.restart, [&] {
-                       return "rank " + std::to_string(rank) +
-                              " does not refuse in one line the checkpoint of a run with another " + name +
-                              (loads ? ": " + found->second : "");
-                   });
+        trial.expect(loads ? found->second.find(name) != std::string::npos &&
+                                 found->second.find('\n') == std::string::npos
+                           : !trial.candidate.names_differences(),
+                     trial.run.restart, [&] {
+                         return "rank " + std::to_string(rank) +
+                                " does not refuse in one line the checkpoint of a run with another " +
+                                name + (loads ? ": " + found->second : "");
+                     });
     }
 }
 

@@ -20,7 +20,8 @@ using Json = gate::Programs::Json;
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves.
 void leave_out_what_is_not_seen(gate::ProgramHello& hello) {
     hello.without({"traffic"}, "a program's ranks talk by their own means, which the gate does not see");
-    hello.without({"refusals", "starts", "restart.settings"}, "a program is given what both sides have alike, and takes it");
+    hello.without({"refusals", "starts", "restart.settings"},
+                  "a program is given what both sides have alike, and takes it");
     hello.without({"token_order"}, "a program may add tokens in another order");
     hello.without({"faults"}, "a program's processes end with the gate, not before");
     hello.without({"trainer", "composed"}, "a program is one pipeline, whose stages nobody trains");

@@ -40,7 +40,8 @@ State read_one(Number known_bug, const Settings& settings, const std::filesystem
     std::ifstream file(path, std::ios::binary);
     auto saved = gate::unpacked<Saved>({std::istreambuf_iterator<char>(file), {}});
     if (saved.settings != line_of(settings) && known_bug != checkpoints_settings_ignored)
-        throw Error(path.string() + ": it is of " + saved.settings + " and the run of " + line_of(settings));
+        throw Error(path.string() + ": it is of " + saved.settings + " and the run of " +
+                    line_of(settings));
     return std::move(saved.state);
 }
 
