@@ -106,6 +106,7 @@ struct Beginning {
     std::filesystem::path folder; ///< empty: it begins with the parameters
     bool sharded = true;
     int threads = 1;
+    bool spoiled = false; ///< a first moment that it has read is not finite
 };
 
 /// A case with all that follows from it. Properties change scenarios in ways that no case describes.

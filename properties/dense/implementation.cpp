@@ -1,6 +1,7 @@
 // Runs an implementation of dense training on the ranks of a group, and records each step.
 #include "implementation.hpp"
 
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 
@@ -79,9 +80,11 @@ class WorkerUnderTest final : public RankUnderTest {
             const auto checkpoint = distributed::dense::latest(beginning.folder);
             if (!checkpoint)
                 throw Error(beginning.folder.string() + ": there is no checkpoint; save one first");
-            return std::make_unique<Worker>(
-                problem_, distributed::dense::load(*checkpoint, problem_, options_, rank_), ranks, options_,
-                std::move(backend));
+            auto state = distributed::dense::load(*checkpoint, problem_, options_, rank_);
+            if (beginning.spoiled && !state.m.empty())
+                state.m.back() = std::numeric_limits<float>::infinity();
+            return std::make_unique<Worker>(problem_, std::move(state), ranks, options_,
+                                            std::move(backend));
         } catch (const distributed::dense::Halted& halted) {
             throw Halted(halted.what());
         }

@@ -139,6 +139,18 @@ void other_settings(Trial& trial) {
     none_begins_again(trial, scenario, {"settings"}, "the checkpoint is of a run with another " + key);
 }
 
+// 15. A state that is not finite ends all ranks before the first step.
+void spoiled_state(Trial& trial) {
+    Scenario scenario = trial.scenario;
+    scenario.change = [](int, Beginning& beginning) { beginning.spoiled = !beginning.folder.empty(); };
+    none_begins_again(trial, scenario, {"finite"}, "a first moment is not finite");
+}
+Case restarted_with_momentum(Case run) {
+    run = restarted(run);
+    run.rule = Rule::adamw;
+    return run;
+}
+
 // 14. Ranks that begin again from different steps are told so.
 void stale_rank(Trial& trial) {
     Scenario scenario = trial.scenario;
@@ -247,6 +259,8 @@ std::vector<gate::Property> interruption_properties() {
                  strange_file, {"restart", {"several ranks", 95}}, restarted_sharded),
         property(7, "restart.settings", "A checkpoint of other settings is refused on all ranks.",
                  other_settings, {"restart"}, restarted),
+        property(15, "restart.spoiled", "A state that is not finite does not begin again.", spoiled_state,
+                 {"restart"}, restarted_with_momentum),
         property(14, "restart.stale", "Ranks that begin again from different steps refuse to.", stale_rank,
                  {"restart", {"several ranks", 95}}, restarted_sharded),
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",

@@ -195,7 +195,7 @@ void leave_out(const Json& answer, gate::ProgramHello& hello) {
     without("each of a program's ranks shows the whole state", {"shards"});
     without("a program is given settings that are possible", {"refusal"});
     without("a program's step is not tried again, and its folder holds no other run",
-            {"tried_again", "restart.strange", "restart.settings", "restart.stale"});
+            {"tried_again", "restart.strange", "restart.settings", "restart.spoiled", "restart.stale"});
     const Json known = answer.value("knows", Json::array());
     if (!known.is_array() || std::ranges::any_of(known, [](const Json& word) { return word != "starts"; }))
         throw Error("\"knows\" is " + known.dump() + "; it may be a list with \"starts\"");

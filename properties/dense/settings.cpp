@@ -130,7 +130,9 @@ void tried_again(Trial& trial) {
     Scenario scenario = trial.scenario;
     const Index seed = trial.run_case.seed;
     scenario.odd_rank = static_cast<int>(1 + seed % (scenario.problem.ranks - 1));
-    scenario.odd_step = 1 + seed % scenario.steps;
+    // Of the steps that are refused for a gradient, too.
+    const Index refused = trial.run_case.refused;
+    scenario.odd_step = refused > 0 && seed % 2 == 0 ? refused : 1 + seed % scenario.steps;
     scenario.odd_rate = rates[static_cast<std::size_t>(seed) % std::size(rates)];
     const bool lacks = scenario.odd_rate == 0.0;
     trial.kind(lacks, "a micro-batch is missing");
@@ -148,6 +150,13 @@ void tried_again(Trial& trial) {
                          (why.empty() ? " takes the step" : " does not name it in one line: " + why));
     }
     trial.same(others, all, "those of a run in which the step is not tried before");
+}
+
+Case tried_before(Case run) {
+    const Index refused = run.refused;
+    run = with_several_ranks(run);
+    run.refused = refused;
+    return run;
 }
 
 /// Expects that every rank refuses to begin, with a line that holds all `words`.
@@ -293,7 +302,7 @@ std::vector<gate::Property> setting_properties() {
                  differing_settings, {{"several ranks", 95}}, with_several_ranks),
         property(14, "tried_again",
                  "A step that one rank cannot take as the others is refused on all, and changes nothing.",
-                 tried_again, {{"several ranks", 95}, "a micro-batch is missing"}, with_several_ranks),
+                 tried_again, {{"several ranks", 95}, "a micro-batch is missing", "refused"}, tried_before),
         property(15, "refusal", "Impossible settings are refused on all ranks, in one line.", refusal,
                  {{"several ranks", 95}}, with_several_ranks)};
 }

@@ -377,28 +377,6 @@ Case one_boundary(Case run) {
     return run;
 }
 
-// 19. If a stage dies, all end with its name.
-void faults(Trial& trial) {
-    const Case& run = trial.run;
-    Scenario fatal = trial.scenario;
-    fatal.dies = {static_cast<int>(run.seed % run.ranks()), run.seed % run.steps, run.seed / 7 % run.micro};
-    std::vector<RankRecording> seen = trial.play(fatal);
-    const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
-    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-        const std::string line = seen[rank].refused["ended"];
-        trial.expect(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
-                     fatal.dies.step, [&] {
-                         return name + ", and rank " + std::to_string(rank) +
-                                (line.empty() ? " goes on" : " ends with: " + line);
-                     });
-    }
-}
-Case one_life(Case run) {
-    run.restart = 0;
-    run.micro = std::max<Index>(run.micro, 1);
-    return run;
-}
-
 } // namespace
 
 std::vector<gate::Property> input_properties() {
@@ -410,9 +388,7 @@ std::vector<gate::Property> input_properties() {
                      overflows_in_the_middle),
             property(16, "starts",
                      "Settings and shapes that cannot be, or that differ, are refused on both sides.",
-                     refused_starts, {"anchors", "codewords"}, one_boundary),
-            property(19, "faults", "A stage dies, and all end with its name.", faults,
-                     {"several boundaries", "several micro-batches"}, one_life, Replicas::any)};
+                     refused_starts, {"anchors", "codewords"}, one_boundary)};
 }
 
 } // namespace truestep::properties::mapl

@@ -294,6 +294,28 @@ void other_settings(Trial& trial) {
     }
 }
 
+// 19. If a stage dies, all end with its name.
+void faults(Trial& trial) {
+    const Case& run = trial.run;
+    Scenario fatal = trial.scenario;
+    fatal.dies = {static_cast<int>(run.seed % run.ranks()), run.seed % run.steps, run.seed / 7 % run.micro};
+    std::vector<RankRecording> seen = trial.play(fatal);
+    const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
+    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+        const std::string line = seen[rank].refused["ended"];
+        trial.expect(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
+                     fatal.dies.step, [&] {
+                         return name + ", and rank " + std::to_string(rank) +
+                                (line.empty() ? " goes on" : " ends with: " + line);
+                     });
+    }
+}
+Case one_life(Case run) {
+    run.restart = 0;
+    run.micro = std::max<Index>(run.micro, 1);
+    return run;
+}
+
 std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
@@ -319,7 +341,9 @@ std::vector<gate::Property> pipeline_properties() {
         property(15, "restart", "A restart after any step changes no bit.", restart,
                  {"restart", "streamed"}, restarted, Replicas::any),
         property(15, "restart.settings", "A checkpoint of other settings is refused on both sides.",
-                 other_settings, {"restart"}, restarted)};
+                 other_settings, {"restart"}, restarted),
+        property(19, "faults", "A stage dies, and all end with its name.", faults,
+                 {"several boundaries", "several micro-batches"}, one_life, Replicas::any)};
     for (gate::Property& one : all)
         if (one.name == "ids")
             one.also = all_ids;

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <truestep/distributed/counting_peers.hpp>
 #include <truestep/distributed/peer_communicator.hpp>
 #include <truestep/problem/error.hpp>
 
@@ -17,23 +16,6 @@ namespace truestep::properties::mapl {
 namespace {
 
 using distributed::PeerCommunicator;
-
-/// The disturbance for ranks whose messages are held back.
-distributed::PeerDisturbance held_back(const Scenario& scenario) {
-    distributed::PeerDisturbance disturbance;
-    for (const auto traffic : {distributed::Traffic::payload, distributed::Traffic::gradient,
-                               distributed::Traffic::parameters}) {
-        const auto kind = static_cast<std::size_t>(traffic);
-        disturbance.late_start.at(kind) = 3;
-        disturbance.hold_back.at(kind) = true;
-    }
-    // Waiting takes time, so only in a few cases a rank is late, too.
-    if (scenario.run.seed % 8 == 0)
-        disturbance.delay_from.assign(static_cast<std::size_t>(scenario.run.seed % scenario.run.ranks()) +
-                                          1,
-                                      std::chrono::milliseconds(1));
-    return disturbance;
-}
 
 class Player {
   public:
@@ -274,15 +256,14 @@ class Player {
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
-        const bool is_first = step == 0 && micro == 0;
+        const Flaw flaw = step == 0 && micro == 0 ? scenario_.flaw : Flaw::none;
         if (receiver_) {
             const auto tokens = static_cast<Index>(ids.size());
-            if (is_first &&
-                (scenario_.flaw == Flaw::state_within_a_step || scenario_.flaw == Flaw::unlike_expected))
+            if (flaw == Flaw::state_within_a_step || flaw == Flaw::unlike_expected)
                 receiver_->expect(micro, tokens);
-            if (is_first && scenario_.flaw == Flaw::state_within_a_step)
+            if (flaw == Flaw::state_within_a_step)
                 try_flaw([&] { static_cast<void>(receiver_->state()); });
-            if (is_first && scenario_.flaw == Flaw::unlike_expected)
+            if (flaw == Flaw::unlike_expected)
                 try_flaw([&] { static_cast<void>(receiver_->forward(micro, tokens + 1)); });
             Receiver::ReceivedActivations came =
                 receiver_->forward(micro, static_cast<Index>(ids.size()) + scenario_.awaits_more);
@@ -294,17 +275,17 @@ class Player {
         Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
         if (!sender_)
             return;
-        if (is_first && scenario_.flaw == Flaw::id_beyond) {
+        if (flaw == Flaw::id_beyond) {
             std::vector<Id> beyond = ids;
             beyond.back() = static_cast<Id>(scenario_.run.vocabulary);
             try_flaw([&] { sender_->forward(micro, x, beyond); });
         }
-        if (is_first && scenario_.flaw == Flaw::activation_not_finite) {
+        if (flaw == Flaw::activation_not_finite) {
             Floats bad = x;
             bad.back() = not_finite();
             try_flaw([&] { sender_->forward(micro, bad, ids); });
         }
-        if (is_first && scenario_.flaw == Flaw::activation_too_large)
+        if (flaw == Flaw::activation_too_large)
             try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
         sender_->forward(micro, x, ids);
         show(key(step, micro, "X"), std::move(x));

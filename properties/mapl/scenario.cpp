@@ -211,6 +211,23 @@ Scenario scenario_of(const Case& run) {
     return scenario;
 }
 
+/// The disturbance for ranks whose messages are held back.
+distributed::PeerDisturbance held_back(const Scenario& scenario) {
+    distributed::PeerDisturbance disturbance;
+    for (const auto traffic : {distributed::Traffic::payload, distributed::Traffic::gradient,
+                               distributed::Traffic::parameters}) {
+        const auto kind = static_cast<std::size_t>(traffic);
+        disturbance.late_start.at(kind) = 3;
+        disturbance.hold_back.at(kind) = true;
+    }
+    // Waiting takes time, so only in a few cases a rank is late, too.
+    if (scenario.run.seed % 8 == 0)
+        disturbance.delay_from.assign(static_cast<std::size_t>(scenario.run.seed % scenario.run.ranks()) +
+                                          1,
+                                      std::chrono::milliseconds(1));
+    return disturbance;
+}
+
 std::string change_a_setting(const Case& run, Settings& settings) {
     const std::set<std::string> of_codewords{"groups", "rounds", "subsets", "decay"};
     return gate::change_one_setting(settings, static_cast<std::size_t>(run.seed),

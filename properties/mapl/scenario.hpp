@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <truestep/distributed/counting_peers.hpp>
 #include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/problem/mapl/quantization.hpp>
 #include <truestep/reference/mapl/matrix.hpp>
@@ -109,6 +110,9 @@ struct Scenario {
 /// A stage that sends given activations in its first step.
 [[nodiscard]] std::unique_ptr<Stage> sends_first(std::unique_ptr<Stage> stage,
                                                  std::function<Floats(Index micro)> given);
+
+/// How messages are disturbed where they are held back.
+[[nodiscard]] distributed::PeerDisturbance held_back(const Scenario& scenario);
 
 /// Gives one setting that a checkpoint holds another value, and returns its name.
 std::string change_a_setting(const Case& run, Settings& settings);

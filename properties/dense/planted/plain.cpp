@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <truestep/distributed/dense/agreement.hpp>
@@ -76,6 +77,8 @@ class Plain final : public RankUnderTest {
             state_ = {0, beginning_.parameters, Floats(size_), Floats(size_)};
         else
             state_ = load_plain(bug_, beginning_.folder, problem_, own());
+        if (beginning_.spoiled && !own().empty())
+            state_.m[own().back()] = std::numeric_limits<float>::infinity();
         if (bug_ != settings_not_compared && bug_ != steps_not_compared)
             distributed::dense::agree_on(problem_, {{"the step", std::to_string(state_.steps)}}, {},
                                          ranks_);
