@@ -33,8 +33,8 @@ std::uint32_t bits(float value) {
 }
 
 /// A step's gradient of one rank.
-std::vector<float> gradient(DataClass kind, Index count, int rank = 0, Index step = 1,
-                            std::uint64_t seed = 1) {
+std::vector<float> gradient_of(DataClass kind, Index count, int rank = 0, Index step = 1,
+                               std::uint64_t seed = 1) {
     std::vector<float> values;
     for (Index index = 0; index < count; ++index)
         values.push_back(gradient_value(kind, seed, rank, step, index));
@@ -53,9 +53,9 @@ bool is_zero(float value) {
 TEST(Data, AValueFollowsFromItsArgumentsAlone) {
     for (const DataClass kind : all_classes) {
         const float alone = gradient_value(kind, 5, 3, 7, 1000);
-        static_cast<void>(gradient(kind, 100, 2, 9));
+        static_cast<void>(gradient_of(kind, 100, 2, 9));
         EXPECT_EQ(bits(gradient_value(kind, 5, 3, 7, 1000)), bits(alone));
-        const std::vector<float> forwards = gradient(kind, 50);
+        const std::vector<float> forwards = gradient_of(kind, 50);
         for (Index index = 49; index >= 0; --index)
             EXPECT_EQ(bits(gradient_value(kind, 1, 0, 1, index)),
                       bits(forwards[static_cast<std::size_t>(index)]));
@@ -64,10 +64,10 @@ TEST(Data, AValueFollowsFromItsArgumentsAlone) {
 
 TEST(Data, SeedRankStepAndIndexEachMakeOtherValues) {
     for (const DataClass kind : all_classes) {
-        const std::vector<float> base = gradient(kind, 1000);
-        EXPECT_NE(gradient(kind, 1000, 1), base);
-        EXPECT_NE(gradient(kind, 1000, 0, 2), base);
-        EXPECT_NE(gradient(kind, 1000, 0, 1, 2), base);
+        const std::vector<float> base = gradient_of(kind, 1000);
+        EXPECT_NE(gradient_of(kind, 1000, 1), base);
+        EXPECT_NE(gradient_of(kind, 1000, 0, 2), base);
+        EXPECT_NE(gradient_of(kind, 1000, 0, 1, 2), base);
         EXPECT_GT(std::set<float>(base.begin(), base.end()).size(), 2U);
     }
 }
@@ -75,7 +75,7 @@ TEST(Data, SeedRankStepAndIndexEachMakeOtherValues) {
 TEST(Data, AllIsFiniteAndNothingIsRefused) {
     for (const DataClass kind : all_classes)
         for (int rank = 0; rank < 8; ++rank)
-            for (const float value : gradient(kind, 5000, rank, 3))
+            for (const float value : gradient_of(kind, 5000, rank, 3))
                 ASSERT_LE(std::abs(static_cast<double>(value)), reference::scape::greatest_gradient);
 }
 
@@ -160,7 +160,7 @@ TEST(Data, DyadicHasFewBitsSoThatSumsOverRanksAreExactInAnyOrder) {
 
 TEST(Data, TiesHasTwoMagnitudesAndZerosOfBothSigns) {
     std::map<std::uint32_t, int> counts;
-    for (const float value : gradient(DataClass::ties, 8000))
+    for (const float value : gradient_of(DataClass::ties, 8000))
         ++counts[bits(value)];
     EXPECT_EQ(counts.size(), 6U);
     for (const float value : {1.0F, -1.0F})
@@ -170,9 +170,9 @@ TEST(Data, TiesHasTwoMagnitudesAndZerosOfBothSigns) {
 }
 
 TEST(Data, OfSparseNineOfTenAreZeroOnEachRankByItself) {
-    const std::vector<float> first = gradient(DataClass::sparse, 20'000, 0);
+    const std::vector<float> first = gradient_of(DataClass::sparse, 20'000, 0);
     EXPECT_NEAR(share_of(first, is_zero), 0.9, 0.01);
-    const std::vector<float> second = gradient(DataClass::sparse, 20'000, 1);
+    const std::vector<float> second = gradient_of(DataClass::sparse, 20'000, 1);
     int both = 0;
     for (std::size_t i = 0; i < first.size(); ++i)
         both += first[i] != 0.0F && second[i] != 0.0F ? 1 : 0;
@@ -192,7 +192,7 @@ TEST(Data, SubnormalLiesWhereFp32NumbersLoseBits) {
         lost += std::ldexp(0.1F * value, 126) != 0.1F * normal ? 1 : 0;
     }
     EXPECT_GT(lost, 2500) << "what is made of them is not";
-    EXPECT_GT(share_of(gradient(DataClass::subnormal, 5000),
+    EXPECT_GT(share_of(gradient_of(DataClass::subnormal, 5000),
                        [](float value) { return std::fpclassify(value) == FP_SUBNORMAL; }),
               0.5);
 }

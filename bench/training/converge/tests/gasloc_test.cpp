@@ -13,9 +13,9 @@
 #include <truestep/gate/processes.hpp>
 #include <truestep/training/convergence.hpp>
 
+#include "parts.hpp"
 #include "planted/numbers.hpp"
 #include "planted/planted.hpp"
-#include "system.hpp"
 #include "workers.hpp"
 
 namespace truestep::training::of_gasloc {
