@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 
 #include <truestep/gate/record.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/value_text.hpp>
 
 #include "plain_worker.hpp"
 
@@ -19,19 +19,22 @@ std::filesystem::path plain_file(const std::filesystem::path& folder, int rank, 
     return folder / ("plain-" + std::to_string(rank) + "-of-" + std::to_string(workers));
 }
 
+/// The bytes of each setting that must not change during a run.
+using Fixed = std::map<std::string, gate::Group::Bytes>;
+
 struct Saved {
-    std::string settings; ///< that must not change during a run
+    Fixed settings;
     State state;
 
     void fields(auto& visit) { visit(settings, state); }
 };
 
-std::string line_of(const Settings& settings) {
+Fixed fixed(const Settings& settings) {
     const std::set<std::string> may_change{"alpha", "gamma", "eta", "weight_decay", "allow_unstable"};
-    std::string all;
+    Fixed all;
     visit_settings(settings, [&](const std::string& name, const auto& value, const auto&...) {
         if (!may_change.contains(name))
-            all += name + " " + value_text(value) + ";";
+            all[name] = gate::packed(value);
     });
     return all;
 }
@@ -39,9 +42,9 @@ std::string line_of(const Settings& settings) {
 State read_one(Number known_bug, const Settings& settings, const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     auto saved = gate::unpacked<Saved>({std::istreambuf_iterator<char>(file), {}});
-    if (saved.settings != line_of(settings) && known_bug != checkpoints_settings_ignored)
-        throw Error(path.string() + ": it is of " + saved.settings + " and the run of " +
-                    line_of(settings));
+    for (const auto& [name, value] : fixed(settings))
+        if (saved.settings[name] != value && known_bug != checkpoints_settings_ignored)
+            throw Error(path.string() + ": its run had another " + name);
     return std::move(saved.state);
 }
 
@@ -49,7 +52,7 @@ State read_one(Number known_bug, const Settings& settings, const std::filesystem
 
 void PlainWorker::save(const std::filesystem::path& folder, int rank, int workers) const {
     std::filesystem::create_directories(folder);
-    const gate::Group::Bytes bytes = gate::packed(Saved{line_of(settings_), state_});
+    const gate::Group::Bytes bytes = gate::packed(Saved{fixed(settings_), state_});
     std::ofstream(plain_file(folder, rank, workers), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }

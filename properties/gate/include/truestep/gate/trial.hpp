@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,8 +18,8 @@ template <class Case>
 class TrialOf {
   public:
     /// The tensors name coordinates.
-    TrialOf(const Case& judged_case, std::vector<problem::Tensor> tensors)
-        : run(judged_case), judged(run), tensors_(std::move(tensors)) {}
+    TrialOf(Case judged_case, std::vector<problem::Tensor> tensors)
+        : run(std::move(judged_case)), judged(run), tensors_(std::move(tensors)) {}
     virtual ~TrialOf() = default;
 
     /// Keeps the first finding and drops later ones.
@@ -74,7 +75,7 @@ class TrialOf {
 };
 
 /// Ends the judging of a case: there is nothing more to judge.
-struct Ended {};
+struct Ended : std::exception {};
 
 /// How a property judges a case, from a function of the system's trial. `fit` changes the case to one that
 /// the implementation can be asked.
