@@ -327,7 +327,7 @@ class Player {
             receiver_->end_step();
         if (sender_) {
             if (step == 0 && scenario_.flaw == Flaw::rate_impossible)
-                try_flaw([&] { sender_->end_step(not_finite()); });
+                try_flaw([&] { sender_->end_step(static_cast<double>(not_finite())); });
             between_.when = key(step, "mean");
             show(key(step, "updated"), {sender_->end_step(scenario_.rate_of(step)) ? 1.0F : 0.0F});
             between_.when.clear();
