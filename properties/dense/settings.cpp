@@ -136,8 +136,8 @@ void tried_again(Trial& trial) {
     scenario.odd_rate = rates[static_cast<std::size_t>(seed) % std::size(rates)];
     const bool lacks = scenario.odd_rate == 0.0;
     trial.kind(lacks, "a micro-batch is missing");
-    const std::vector<RankRecord> all = trial.completed(scenario);
     const std::vector<RankRecord> others = trial.completed(trial.scenario);
+    const std::vector<RankRecord> all = trial.completed(scenario, false);
     const std::string name = "rank " + std::to_string(scenario.odd_rank);
     for (int rank = 0; rank < scenario.problem.ranks; ++rank) {
         const std::string& why = all[static_cast<std::size_t>(rank)].tried;
