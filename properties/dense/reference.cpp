@@ -229,13 +229,13 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
     tree.order = Order::tree;
     tree.data = DataClass::normal;
     all.push_back(spec().text(tree));
-    // More iterations than polar_express has polynomials in its table.
+    // One iteration more than polar_express has polynomials in its table, of what has hardly grown by then.
     Case endless;
     endless.rule = Rule::muon;
-    endless.tensors = {{"a", {3, 4}, "matrix"}};
     endless.orthogonalization = Orthogonalization::polar_express;
-    endless.iterations = 9;
-    endless.data = DataClass::normal;
+    endless.iterations = 8;
+    endless.micro = 2;
+    endless.data = DataClass::zeros;
     all.push_back(spec().text(endless));
     // A matrix of Muon, as nearly square as that size can be.
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
