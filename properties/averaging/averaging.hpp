@@ -43,7 +43,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
 
 using Implementation = gate::PlayedImplementation<Case>;
 
-/// What must always hold (section 11).
+/// The properties, which must always hold (section 11).
 [[nodiscard]] std::vector<gate::Property> properties();
 
 [[nodiscard]] std::vector<gate::KnownBug> known_bugs();

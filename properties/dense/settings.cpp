@@ -130,7 +130,7 @@ void tried_again(Trial& trial) {
     Scenario scenario = trial.scenario;
     const Index seed = trial.run_case.seed;
     scenario.odd_rank = static_cast<int>(1 + seed % (scenario.problem.ranks - 1));
-    // Of the steps that are refused for a gradient, too.
+    // A step that is refused for a gradient may be tried before, too.
     const Index refused = trial.run_case.refused;
     scenario.odd_step = refused > 0 && seed % 2 == 0 ? refused : 1 + seed % scenario.steps;
     scenario.odd_rate = rates[static_cast<std::size_t>(seed) % std::size(rates)];
@@ -256,7 +256,7 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
                  first.roles.front() == last.role ? other.groups.back().roles.back() : first.roles.front();
          }},
         {"roles", [](Problem& other) { other.groups.back().roles.emplace_back("spare"); }},
-        // Of Muon, too, whatever it divides by.
+        // Muon has it, too, whatever it divides by.
         {"epsilon",
          [](Problem& other) {
              Group& group = other.groups.back();

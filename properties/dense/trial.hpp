@@ -93,7 +93,7 @@ using Judge = void (*)(Trial& trial);
 /// What a flat vector has of one tensor.
 [[nodiscard]] Floats part_of(const Problem& problem, std::size_t tensor, const Floats& whole);
 
-/// What changes one setting each, of the run, of a tensor and of the last group, to another that can be.
+/// Changes of one setting each to another possible value: of the run, a tensor and the last group.
 [[nodiscard]] std::vector<std::pair<std::string, std::function<void(Problem&)>>>
 changes_of(const Problem& problem);
 

@@ -1,4 +1,4 @@
-// What gate::System takes from the parts of GASLoC's gate.
+// Declares what gate::System takes from the parts of GASLoC's gate.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ class RankUnderTest {
     /// Throws distributed::Aborted if a neighbour did not come, and distributed::gasloc::Halted if theta is
     /// not finite.
     virtual bool round() = 0;
-    /// What the last round is said to have been, if there is such an answer.
+    /// The worker's own account of its last round, if it gives one.
     [[nodiscard]] virtual std::optional<Round> told() const { return std::nullopt; }
     /// The state after a round: theta, what the next momentum is measured from, the inner moments, and the
     /// counts.
