@@ -136,7 +136,7 @@ void other_settings(Trial& trial) {
     std::erase_if(changes, [](const auto& one) { return one.first == "micro_batches"; });
     const auto& [key, apply] = changes[static_cast<std::size_t>(trial.run_case.seed) % changes.size()];
     apply(scenario.after);
-    none_begins_again(trial, scenario, {"settings"}, "the checkpoint is of a run with another " + key);
+    none_begins_again(trial, scenario, {key}, "the checkpoint is of a run with another " + key);
 }
 
 // 15. A state that is not finite ends all ranks before the first step.

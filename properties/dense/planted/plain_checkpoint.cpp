@@ -60,7 +60,7 @@ PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Proble
         if (!(file >> ranks >> run >> state.steps >> std::ws) || !std::getline(file, settings))
             throw wrong(rank, "is missing");
         if (settings != settings_of(problem) && bug != checkpoints_settings_ignored)
-            throw wrong(rank, "is of a run with other settings");
+            throw wrong(rank, "is of a run with " + settings + " and not " + settings_of(problem));
         first_run = rank == 0 ? run : first_run;
         if (run != first_run && bug != runs_mixed)
             throw wrong(rank, "is of another run than rank 0's");
