@@ -2,8 +2,10 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <truestep/gate/program_case.hpp>
 #include <truestep/gate/program_implementation.hpp>
@@ -187,43 +189,39 @@ std::set<std::string> rules_of(const Json& answer) {
 /// Leaves out what the gate cannot see or ask of processes that talk by themselves, and what this program
 /// does not show or claim.
 void leave_out(const Json& answer, gate::ProgramHello& hello) {
-    const auto without = [&](const std::string& why, std::initializer_list<const char*> properties) {
-        for (const char* property : properties)
-            hello.unsupported.try_emplace(property, why);
-    };
-    without("a program's ranks talk by their own means, which the gate does not see", {"traffic", "fault"});
-    without("each of a program's ranks shows the whole state", {"shards"});
-    without("a program is given settings that are possible", {"refusal"});
-    without("a program's step is not tried again, and its folder holds no other run",
-            {"tried_again", "restart.strange", "restart.settings", "restart.spoiled", "restart.stale"});
+    hello.without({"traffic", "fault"},
+                  "a program's ranks talk by their own means, which the gate does not see");
+    hello.without({"shards"}, "each of a program's ranks shows the whole state");
+    hello.without({"refusal"}, "a program is given settings that are possible");
+    hello.without(
+        {"tried_again", "restart.strange", "restart.settings", "restart.spoiled", "restart.stale"},
+        "a program's step is not tried again, and its folder holds no other run");
     const Json known = answer.value("knows", Json::array());
     if (!known.is_array() || std::ranges::any_of(known, [](const Json& word) { return word != "starts"; }))
         throw Error("\"knows\" is " + known.dump() + "; it may be a list with \"starts\"");
     if (known.empty())
-        without("the program does not say that it knows 'starts'", {"settings"});
+        hello.without({"settings"}, "the program does not say that it knows 'starts'");
     const std::set<std::string> rules = rules_of(answer);
-    for (const auto& [rule, of_it] :
-         std::vector<std::pair<std::string, std::vector<const char*>>>{{"sgd", {}},
-                                                                       {"adam", {"first_step", "coupled"}},
-                                                                       {"adamw", {"first_step", "coupled"}},
-                                                                       {"muon", {"orthogonal", "turned"}}})
-        if (!rules.contains(rule)) {
-            const std::string why = "the program does not have the rule " + rule;
-            hello.unsupported.try_emplace(rule, why); // and so the property sgd
-            for (const char* property : of_it)
-                hello.unsupported.try_emplace(property, why);
-        }
+    // Rules, and the property sgd, are left out by the same names.
+    const std::map<std::string, std::vector<std::string>> need{
+        {"sgd", {"sgd"}},
+        {"adam", {"adam", "first_step", "coupled"}},
+        {"adamw", {"adamw", "first_step", "coupled"}},
+        {"muon", {"muon", "orthogonal", "turned"}}};
+    for (const auto& [rule, all] : need)
+        if (!rules.contains(rule))
+            hello.without(all, "the program does not have the rule " + rule);
     if (!hello.shows.contains("copies"))
-        without("the program does not show copies", {"copies", "masters"});
+        hello.without({"copies", "masters"}, "the program does not show copies");
     if (!hello.shows.contains("first_moment"))
-        without("the program does not show first_moment", {"orthogonal", "turned"});
+        hello.without({"orthogonal", "turned"}, "the program does not show first_moment");
     if (hello.level == verify::LevelKind::exact)
         return;
-    without("at REL other sums may have other bits",
-            {"world", "micro_batches", "coupled", "dealing", "groups", "group_order", "clip"});
+    hello.without({"world", "micro_batches", "coupled", "dealing", "groups", "group_order", "clip"},
+                  "at REL other sums may have other bits");
     // The next step is judged from the whole recorded state of this one.
     if (!visible_of(hello).first_moment || !visible_of(hello).second_moment)
-        without("the program does not show both moments", {"reference"});
+        hello.without({"reference"}, "the program does not show both moments");
 }
 
 class ProgramRanks final : public gate::ProgramImplementation<Implementation> {
