@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/storage/checkpoint.hpp>
 #include <truestep/storage/safetensors.hpp>
 
 #include "memory_files.hpp"
@@ -162,6 +163,24 @@ TEST(MemoryFiles, LosesWhatWasNotSyncedAndNothingElse) {
     ASSERT_FALSE(rank->remove("/a/old"));
     EXPECT_EQ(files.state().outcomes(1).size(), 4U) << "changes of a folder last in any order";
     EXPECT_EQ(rank->remove("/a/old"), std::errc::no_such_file_or_directory);
+}
+
+TEST(Folder, ThatAnEndedProcessHasMadeLastsOnceAnotherNeedsIt) {
+    Files files(State({{"/a", std::nullopt}}));
+    const auto rank = files.rank(0);
+    ASSERT_FALSE(rank->make_folder("/a/b")); // and there the process ended
+    EXPECT_EQ(files.state().outcomes(1).size(), 2U) << "it may be lost";
+    make_lasting_folder(*rank, "/a/b");
+    EXPECT_EQ(files.state().outcomes(1), std::vector<Tree>{files.state().seen()});
+}
+
+TEST(Parts, AreNotWhatACrashHasLeft) {
+    Files files(State({{"/a", std::nullopt},
+                       {"/a/rank-0-of-2.safetensors", ""},
+                       {"/a/rank-0-of-2.safetensors.partial", ""},
+                       {"/a/rank-1-of-2.safetensors", ""},
+                       {"/a/rank-0-of-3.safetensors.partial", ""}}));
+    EXPECT_EQ(complete_parts(*files.rank(0), "/a", "rank"), std::vector{2});
 }
 
 } // namespace

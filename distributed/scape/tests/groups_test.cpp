@@ -63,8 +63,10 @@ INSTANTIATE_TEST_SUITE_P(All, GroupsOfRanks,
                                          Groups{5}, Groups{2, 2, 2, 2, 1}));
 
 /// The bits of w after some steps, the same on all ranks.
-std::vector<float> parameters_after(const Groups& groups, int workers, Index steps) {
-    const auto setting = make_setting(workers, 0.3, PartitionRule::by_shard, in_groups(groups));
+std::vector<float> parameters_after(const Groups& groups, int workers, Index steps,
+                                    problem::Layout model = small_model()) {
+    const auto setting =
+        make_setting(workers, 0.3, PartitionRule::by_shard, in_groups(groups), std::move(model));
     std::vector<float> parameters;
     run_ranks(workers, [&](Communicator& inner) {
         Rank rank(inner, setting);
@@ -83,6 +85,12 @@ TEST(GroupsTest, OneGroupAndGroupsOfOneAreSectionFourAndOthersAreNot) {
     EXPECT_EQ(parameters_after({1, 1, 1, 1, 1}, 5, 4), flat);
     EXPECT_NE(parameters_after({1, 4}, 5, 4), flat);
     EXPECT_NE(parameters_after({3, 2}, 5, 4), flat);
+}
+
+/// From 2^13 values a message on, the length of a piece follows from the model and the largest group. With
+/// a length of its own, each group would start another number of exchanges.
+TEST(GroupsTest, UnequalGroupsCutALargeModelIntoAsManyPieces) {
+    EXPECT_FALSE(parameters_after({3, 1}, 4, 1, problem::Layout({{"all", 2'300'000, false}})).empty());
 }
 
 /// Section 32's bytes for equal groups: n ranks in each of G.
