@@ -131,7 +131,7 @@ std::vector<gate::Setting<Case>> settings() {
         gate::word("groups", &Case::groups, {"one", "two", "mixed"})
             .draws(one_of<Dealing>({Dealing::one, Dealing::two, Dealing::mixed}), &Case::groups),
         number("lr", &Case::lr, 0.0, 1e6).draws(one_of<double>({0.5, 0.1, 0.01}), &Case::lr),
-        number("decay", &Case::decay, 0.0, 1.0).draws(one_of<double>({0.0, 0.5, 0.01}), &Case::decay),
+        number("decay", &Case::decay, 0.0, 1e30).draws(one_of<double>({0.0, 0.5, 0.01}), &Case::decay),
         number("momentum", &Case::momentum, 0.0, 1.0)
             .draws(one_of<double>({0.5, 0.95, 0.0, 0.9}), &Case::momentum),
         number("dampening", &Case::dampening, 0.0, 1.0)

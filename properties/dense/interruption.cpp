@@ -148,6 +148,7 @@ void spoiled_state(Trial& trial) {
 Case restarted_with_momentum(Case run) {
     run = restarted(run);
     run.rule = Rule::adamw;
+    run.groups = Dealing::one; // a mixed one has rules without momentum
     return run;
 }
 

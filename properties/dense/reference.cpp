@@ -195,7 +195,7 @@ void equals_the_reference(Trial& trial) {
 }
 
 /// One vector or matrix of a rank at the edges of threads' units, where settings take turns.
-std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
+std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate::Overrides& overrides) {
     std::vector<gate::Line> all;
     if (!overrides.empty())
         return all;
@@ -237,6 +237,15 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& /*of*/, const g
     endless.micro = 2;
     endless.data = DataClass::zeros;
     all.push_back(spec().text(endless));
+    // Second moments become infinite, and their coordinates get no update. Bounds do not follow that.
+    Case infinite;
+    infinite.rule = Rule::adam;
+    infinite.decay = 1e20;
+    infinite.data = DataClass::normal;
+    infinite.steps = 3;
+    infinite.restart = 1;
+    if (of.level() == verify::LevelKind::exact)
+        all.push_back(spec().text(infinite));
     // A matrix of Muon, as nearly square as that size can be.
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
         Index rows = static_cast<Index>(std::sqrt(static_cast<double>(size)));

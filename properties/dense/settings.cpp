@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <type_traits>
+
+#include <truestep/gate/changed_setting.hpp>
 
 #include "trial.hpp"
 
@@ -205,9 +208,14 @@ void differing_settings(Trial& trial) {
 // 15. Impossible settings and parameters are refused on all ranks.
 void refusal(Trial& trial) {
     Scenario scenario = trial.scenario;
-    const Index choice = trial.run_case.seed % 7;
-    constexpr const char* words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "flat", "finite"};
-    scenario.change = [choice](int, Beginning& beginning) {
+    const Index choice = trial.run_case.seed % 8;
+    const auto drawn = static_cast<std::uint64_t>(trial.run_case.seed / 8);
+    std::string words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "flat", "finite", ""};
+    Group spoiled = trial.scenario.problem.groups.back();
+    words[7] = gate::spoil_one_setting(spoiled, drawn);
+    if (words[7].size() == 1)
+        words[7] = "coefficient";
+    scenario.change = [choice, &spoiled](int, Beginning& beginning) {
         Problem& problem = beginning.problem;
         switch (choice) {
         case 0:
@@ -230,6 +238,9 @@ void refusal(Trial& trial) {
         case 5:
             problem.groups.push_back(group_of(Rule::muon, {"flat"}));
             problem.tensors.push_back({"flat", {0, 2}, "flat"});
+            break;
+        case 7:
+            problem.groups.back() = spoiled;
             break;
         default:
             beginning.parameters.back() = -std::numeric_limits<float>::infinity();

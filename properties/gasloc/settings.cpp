@@ -1,14 +1,14 @@
 // Every setting has an effect, and impossible settings are refused.
 #include <algorithm>
 #include <cmath>
-#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <truestep/gate/changed_setting.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
@@ -19,17 +19,6 @@ namespace truestep::properties::gasloc {
 namespace {
 
 using Floats = std::vector<float>;
-
-/// Another valid value of a setting.
-template <class Value>
-Value another(Value value) {
-    if constexpr (std::is_enum_v<Value>)
-        return value == Value{} ? static_cast<Value>(1) : Value{};
-    else if constexpr (std::floating_point<Value>)
-        return value == 0.5 ? 0.25 : 0.5;
-    else
-        return value + 1;
-}
 
 // 17. Each setting has an effect.
 void settings_matter(Trial& trial) {
@@ -87,7 +76,7 @@ void settings_matter(Trial& trial) {
     differs("weight decay", [](Scenario& s) { s.settings.hyper.weight_decay += 0.5; });
     if (meet)
         differs("placement of the momentum",
-                [](Scenario& s) { s.settings.momentum = another(s.settings.momentum); });
+                [](Scenario& s) { gate::change_setting(s.settings, "momentum"); });
 }
 
 Case mattering(Case run) {
@@ -138,17 +127,11 @@ void refusals(Trial& trial) {
     if (scenario.workers > 1) {
         const std::string rank = "rank " + std::to_string(odd);
         // Settings that some inner optimizers do not use are compared all the same.
-        visit_settings(scenario.settings, [&](const std::string& setting, const auto&, auto...) {
-            if (setting == "allow_unstable")
-                return; // it only allows what all do
-            refused(rank + " has another " + setting, of_last([&setting](Settings& settings) {
-                        visit_settings(settings, [&](const std::string& key, auto& value, auto...) {
-                            if (key == setting)
-                                value = another(value);
-                        });
-                    }),
+        // allow_unstable only allows what all do.
+        for (const std::string& setting : gate::names_of_settings(scenario.settings, {"allow_unstable"}))
+            refused(rank + " has another " + setting,
+                    of_last([&setting](Settings& settings) { gate::change_setting(settings, setting); }),
                     {rank, setting});
-        });
         refused(rank + " has another list of edges", of_last([](Settings& s) {
                     s.given.push_back({{0, 1, 0.125}});
                 }),
@@ -204,9 +187,10 @@ void refusals(Trial& trial) {
         };
         refused("a parameter is not finite", infinite, {"parameters"});
     }
-    Scenario negative = scenario;
-    negative.settings.eta = -1.0;
-    refused("eta is negative", negative, {"eta"});
+    Scenario impossible = scenario;
+    const std::string setting =
+        gate::spoil_one_setting(impossible.settings, static_cast<std::uint64_t>(trial.run.seed));
+    refused(setting + " is impossible", impossible, {setting});
 }
 
 /// Whether a run begins has to follow from whether disagreement grows.
@@ -274,6 +258,18 @@ void borders(Trial& trial) {
             edge.weight *= 0.5;
         for (Edge& edge : given.given.front())
             edge.weight *= 0.0625;
+        begins_if_stable(trial, given, growth < 1.0);
+        if (settings.law != Law::complete)
+            continue;
+        // A star of such edges has the same greatest eigenvalue, whoever is its middle.
+        const int middle = static_cast<int>(trial.run.seed % workers);
+        given = near;
+        given.law = Law::given;
+        given.given.assign(1, {});
+        for (int other = 0; other < workers; ++other)
+            if (other != middle)
+                given.given.front().push_back(
+                    {std::min(middle, other), std::max(middle, other), 2.0 / workers});
         begins_if_stable(trial, given, growth < 1.0);
     }
 }

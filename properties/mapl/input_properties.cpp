@@ -1,10 +1,14 @@
 // Properties of bad input: what is refused, and that nothing changes then.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <set>
 #include <span>
 #include <utility>
+
+#include <truestep/gate/changed_setting.hpp>
 
 #include "family.hpp"
 #include "resumed_scenario.hpp"
@@ -277,7 +281,10 @@ void refused_starts(Trial& trial) {
             };
         });
     };
-    both("rank 0", [](Settings& settings) { settings.rank = 0; });
+    const auto drawn = static_cast<std::uint64_t>(trial.run.seed);
+    Settings spoiled;
+    both("an impossible " + gate::spoil_one_setting(spoiled, drawn),
+         [drawn](Settings& settings) { static_cast<void>(gate::spoil_one_setting(settings, drawn)); });
     both("a rank above the width", [](Settings& settings) { settings.rank = settings.width + 1; });
     refused_start(trial, "a subspace off the manifold", [&](Scenario& flawed) {
         flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
@@ -313,19 +320,14 @@ void refused_starts(Trial& trial) {
         };
         refused_start(trial, "other " + field + " than the other side", differ, field);
     };
-    unequal("order", [](Settings& settings) {
-        settings.order =
-            settings.order == Order::project_first ? Order::momentum_first : Order::project_first;
-    });
-    unequal("payload", [](Settings& settings) {
-        settings.payload = settings.payload == Payload::fp32 ? Payload::bf16 : Payload::fp32;
-    });
-    unequal("beta", [](Settings& settings) { settings.beta = 0.75; });
-    unequal("seed", [](Settings& settings) { settings.seed += 1; });
-    unequal("direction_iterations", [](Settings& settings) { settings.direction_iterations = 9; });
-    unequal("retraction_iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
+    // Those that other sizes follow from come with other_shapes().
+    std::set<std::string> sizes{"width",     "rank",   "vocabulary", "anchors",
+                                "codewords", "groups", "rounds",     "subsets"};
+    if (trial.run.codewords == 0)
+        sizes.insert("decay");
+    for (const std::string& field : gate::names_of_settings(Settings{}, sizes))
+        unequal(field, [&field](Settings& settings) { gate::change_setting(settings, field); });
     if (trial.run.codewords > 0) {
-        unequal("decay", [](Settings& settings) { settings.quantization.decay = 0.25; });
         refused_start(trial, "a first codeword that is not 0", [&](Scenario& flawed) {
             flawed.state = [inner = trial.scenario](Index boundary, Side side) {
                 EndState state = inner.state(boundary, side);

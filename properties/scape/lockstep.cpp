@@ -90,6 +90,8 @@ class ReferenceRun {
     void begin_at(const InitialState& begun) {
         auto state = run_.state();
         state.step = begun.step;
+        if (!begun.moment.empty())
+            state.m = to_vector(begun.moment);
         state.e.clear();
         for (const auto& of_rank : begun.residual)
             state.e.push_back(to_vector(of_rank));

@@ -83,6 +83,17 @@ void needs_overflow(Case& run) {
     run.payload = problem::Payload::bf16;
 }
 
+/// A payload is looked at in chunks of 4096 coordinates, and small cases have one.
+Case in_a_later_chunk() {
+    Case run;
+    run.tensors = {{"a", 9'000, false}};
+    run.workers = 2;
+    run.payload = problem::Payload::bf16;
+    run.data = problem::DataClass::normal;
+    run.chosen_place = 8'100;
+    return run;
+}
+
 std::string claims_no_bits(const Implementation& implementation) {
     if (implementation.name() == "reference")
         return "it would be compared with itself";
@@ -94,13 +105,17 @@ std::string claims_no_bits(const Implementation& implementation) {
 } // namespace
 
 std::vector<Property> overflow_properties() {
-    return {{11, "payload.overflow",
+    return {{11,
+             "payload.overflow",
              "What would overflow in bf16 is refused on all ranks, after any gradient that is; what is "
              "nearly as large travels.",
-             unclipped_case, overflow_is_refused,
+             unclipped_case,
+             overflow_is_refused,
              usual_demands({"nearly too large a payload", "too large a payload",
                             "too large in a later step", "too large, and a gradient that is refused"}),
-             claims_no_bits, needs_overflow}};
+             claims_no_bits,
+             needs_overflow,
+             {in_a_later_chunk()}}};
 }
 
 } // namespace truestep::properties::scape

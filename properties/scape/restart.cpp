@@ -1,8 +1,13 @@
 // Property 13 of section 8: a run that stops and restarts, and the same work split otherwise.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
+
+#include <truestep/gate/changed_setting.hpp>
+#include <truestep/problem/settings.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
@@ -36,6 +41,17 @@ Action step_with(const Case& run, int workers, Index t) {
 
 namespace {
 
+/// Gives all values of the step this magnitude, and what is 0 stays so.
+void of_magnitude(float magnitude, Action& step) {
+    const auto change = [magnitude](Gradients& gradients) {
+        for (std::vector<float>& gradient : gradients)
+            for (float& value : gradient)
+                value = value == 0.0F ? 0.0F : std::copysign(magnitude, value);
+    };
+    change(step.gradients);
+    std::ranges::for_each(step.parts, change);
+}
+
 void as_many_workers(Trial& trial) {
     const Case& run = trial.run();
     const Index stop = run.chosen_place % run.steps;
@@ -47,6 +63,10 @@ void as_many_workers(Trial& trial) {
         run.owners_in_turn && trial.implementation().level() == verify::LevelKind::exact;
     Scenario through = trial.steps();
     through.setup.problem = problem_of(settled);
+    // Without momentum, and with values that e5m2 holds, the step before the restart sends zeros, after
+    // which the scale stays.
+    for (Index step = 0; step < stop && run.beta1 == 0.0; ++step)
+        of_magnitude(step == stop - 1 ? 0.0F : 1.25F, through.actions[static_cast<std::size_t>(step)]);
     Scenario stopped = through;
     stopped.actions.insert(stopped.actions.begin() + stop, restart_with(settled, run.workers, false));
     const RunRecording& one = trial(through);
@@ -109,6 +129,28 @@ void other_workers(Trial& trial) {
     for (std::size_t rank = 0; rank < history.after.back().views.size(); ++rank)
         trial.same_mask("mask after the restart,", run.steps + 1, static_cast<int>(rank), coming,
                         history.after.back().views[rank].mask);
+}
+
+void other_settings(Trial& trial) {
+    const Case& run = trial.run();
+    Scenario scenario = trial.steps();
+    const std::size_t restart = scenario.actions.size();
+    scenario.actions.push_back(restart_with(run, run.workers, false));
+    std::set<std::string> but{"norm", "decay_order"}; // one does not always matter, one is refused
+    for (const auto& [what, why] : trial.implementation().unsupported())
+        but.insert(what);
+    const std::string changed =
+        gate::change_one_setting(scenario.actions.back().problem->settings, run.seed, but);
+    const RunRecording& ran = trial.failing(std::move(scenario));
+    trial.expect(ran.after.size() <= restart,
+                 "the checkpoint is of a run with another " + changed + ", and all begin again");
+    for (std::size_t rank = 0; rank < ran.ended.size(); ++rank)
+        trial.expect(
+            ran.ended[rank].find(trial.implementation().names_differences() ? "other settings" : "") !=
+                    std::string::npos &&
+                !ran.ended[rank].empty(),
+            "the checkpoint is of a run with another " + changed + ", and rank " + std::to_string(rank) +
+                " does not say so: " + ran.ended[rank]);
 }
 
 /// The operating system's answer, since kernels are chosen by another one.
@@ -176,6 +218,18 @@ Case more_than_a_chunk() {
     return run;
 }
 
+/// The step before the restart sends zeros.
+Case scaled_over_zeros() {
+    Case run;
+    run.tensors = {{"a", 5, false}};
+    run.workers = 2;
+    run.beta1 = 0.0;
+    run.payload = problem::Payload::e5m2;
+    run.steps = 4;
+    run.chosen_place = 2;
+    return run;
+}
+
 /// More blocks of the norm than 32, the threads of a device's smallest block, in the version that adds them
 /// one after another.
 Case more_norm_blocks_than_threads() {
@@ -191,8 +245,23 @@ Case more_norm_blocks_than_threads() {
 
 std::vector<Property> restart_properties() {
     return {
-        {13, "restart.same", "A checkpoint and a restart with as many ranks equal never having stopped.",
-         any_case, as_many_workers, usual_demands(), only_scape},
+        {13,
+         "restart.same",
+         "A checkpoint and a restart with as many ranks equal never having stopped.",
+         any_case,
+         as_many_workers,
+         usual_demands(),
+         only_scape,
+         [](Case&) {},
+         {scaled_over_zeros()}},
+        {13, "restart.settings", "A checkpoint of a run with other settings is refused on all ranks.",
+         any_case, other_settings, usual_demands(),
+         [](const Implementation& implementation) {
+             if (implementation.communicator() == "program")
+                 return std::string("a program is given settings that all ranks have alike");
+             const std::string why = cannot_differ(implementation);
+             return why.empty() ? only_scape(implementation) : why;
+         }},
         {13, "restart.other",
          "With another number of ranks each starts with the mean residual; w, m and the coming mask go on.",
          any_case, other_workers, usual_demands({"residuals that are not zero", "fewer", "more"}),

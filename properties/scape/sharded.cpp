@@ -80,6 +80,11 @@ class ScapeCandidate : public RankUnderTest {
                  1U) != 0)
                 state.coming.set(index);
         state.coming.count();
+        if (!begun.moment.empty()) {
+            state.current.set_range(0, state.current.size());
+            state.current.count();
+            state.packed_moment = begun.moment;
+        }
         optimizer_.restore(state);
     }
 

@@ -3,9 +3,13 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <truestep/gate/changed_setting.hpp>
+#include <truestep/problem/settings.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
@@ -21,10 +25,6 @@ struct Way {
     std::function<void(Case&)> change;
     std::function<bool(const Case&)> shows;
 };
-
-bool always(const Case&) {
-    return true;
-}
 
 void other_partition(Case& run) {
     using problem::PartitionRule;
@@ -44,22 +44,11 @@ void cut_in_two(Case& run) {
     run.tensors.insert(run.tensors.begin() + (&first - run.tensors.data()) + 1, {"cut", rest, false});
 }
 
-/// Those that dense AdamS has, too, come first.
+/// Those that dense AdamS has, too, come first. Settings come from their own list, but for the norm, which
+/// matters only with clipping.
 const std::vector<Way>& ways() {
-    using problem::BiasCorrection;
     using problem::NormVersion;
-    using problem::Payload;
     static const std::vector<Way> all{
-        {"beta2", [](Case& run) { run.beta2 = run.beta2 == 0.75 ? 0.5 : 0.75; }, always},
-        {"beta1", [](Case& run) { run.beta1 = run.beta1 == 0.5 ? 0.25 : 0.5; }, always},
-        {"epsilon", [](Case& run) { run.epsilon *= 2; }, always},
-        {"weight_decay", [](Case& run) { run.weight_decay += 0.125; }, always},
-        {"bias_correction",
-         [](Case& run) {
-             run.bias_correction = run.bias_correction == BiasCorrection::adam ? BiasCorrection::momentum
-                                                                               : BiasCorrection::adam;
-         },
-         always},
         {"tensors", cut_in_two, [](const Case& run) { return run.size() > 1; }},
         {"partition", other_partition,
          [](const Case& run) {
@@ -67,15 +56,11 @@ const std::vector<Way>& ways() {
              other_partition(other);
              return problem_of(run).segments != problem_of(other).segments;
          }},
-        {"clip_norm", [](Case& run) { run.clip_norm = run.clip_norm > 0.0 ? 0.0 : 1.0; }, always},
         {"norm",
          [](Case& run) {
              run.norm = run.norm == NormVersion::tree ? NormVersion::ascending : NormVersion::tree;
          },
          [](const Case& run) { return run.clip_norm > 0.0; }},
-        {"payload",
-         [](Case& run) { run.payload = run.payload == Payload::fp32 ? Payload::bf16 : Payload::fp32; },
-         always},
         {"groups",
          [](Case& run) {
              run.groups = run.groups.empty() ? problem::Groups{run.workers - 1, 1} : problem::Groups{};
@@ -87,23 +72,27 @@ const std::vector<Way>& ways() {
          [](Case& run) {
              run.density = run.density == 0.25 ? 0.75 : 0.25;
              run.start = run.density;
+             if (run.schedule == DensityRule::jumps) // as many entries, and others
+                 return;
              run.schedule = DensityRule::geometric;
              run.warm_up = 0;
          },
-         always},
-        {"tensors", [](Case& run) { first_of(run).always_dense = !first_of(run).always_dense; }, always},
+         [](const Case&) { return true; }},
+        {"tensors", [](Case& run) { first_of(run).always_dense = !first_of(run).always_dense; },
+         [](const Case&) { return true; }},
     };
     return all;
 }
 
-constexpr std::size_t of_adams = 7; ///< how many of `ways()`, from the first on
+constexpr std::size_t of_adams = 2; ///< how many of `ways()`, from the first on
 
 /// All ranks must end with an error before they have done anything. Where the implementation says what
 /// differs, the error names `field`.
 void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why, const std::string& field) {
     const std::size_t ranks = scenario.setup.ranges.size();
     const RunRecording& ran = trial.failing(std::move(scenario));
-    trial.expect(ran.after.empty(), why + ", and a step is taken");
+    for (const ActionRecording& step : ran.after)
+        trial.expect(step.outcomes.front().kind == Outcome::Kind::refused, why + ", and a step is taken");
     trial.expect(ran.ended.size() == ranks, why + ", and the run ended otherwise: " + ran.error);
     for (std::size_t rank = 0; rank < ranks; ++rank)
         trial.expect(!ran.ended[rank].empty(),
@@ -138,6 +127,26 @@ Setup with(Setup setup, std::size_t place, const std::function<float(float)>& ch
     return setup;
 }
 
+/// A payload that rounds means needs each segment within the range of its owner. Moves a border between two
+/// ranges by a coordinate, and returns whether a segment then is not.
+bool cuts_a_segment(Setup& setup, const Case& run) {
+    if (run.workers == 1)
+        return false;
+    setup.problem.settings.payload =
+        run.seed % 2 == 0 ? problem::Payload::bf16_both : problem::Payload::e5m2_both;
+    const auto before = static_cast<std::size_t>(run.chosen_rank % (run.workers - 1));
+    problem::Range& lower = setup.ranges[before];
+    problem::Range& upper = setup.ranges[before + 1];
+    if (run.seed / 2 % 2 == 0 && lower.begin < lower.end)
+        upper.begin = --lower.end;
+    else if (upper.begin < upper.end)
+        lower.end = ++upper.begin;
+    return std::ranges::any_of(setup.problem.segments, [&](const problem::Segment& segment) {
+        const problem::Range& own = setup.ranges[static_cast<std::size_t>(segment.owner)];
+        return segment.begin < own.begin || segment.end > own.end;
+    });
+}
+
 void none_begins(Trial& trial) {
     const Case& run = trial.run();
     const std::size_t odd = odd_one(run);
@@ -148,8 +157,20 @@ void none_begins(Trial& trial) {
     const Setup& good = scenario.setup;
     const float wrong = no_finite_number(run.seed);
     const Setup not_finite = with(good, place, [&](float) { return wrong; });
-    // One time in three each: all parameters are not finite, a parameter differs, a setting differs.
+    const Implementation& of = trial.implementation();
+    // One time in three each: what all are given cannot be, a parameter differs, a setting differs.
     const auto kind = run.chosen_place / 3 % 3;
+    if ((kind == 0 || run.workers == 1) && of.names_differences() && run.chosen_place / 9 % 2 == 1) {
+        std::string what = "payload";
+        Setup cut = good;
+        if (of.algorithm() == problem::Algorithm::scape && run.chosen_place / 18 % 3 == 0 &&
+            cuts_a_segment(cut, run))
+            scenario.setup = std::move(cut);
+        else
+            what = gate::spoil_one_setting(scenario.setup.problem.settings, run.seed);
+        return expect_none_begins(trial, std::move(scenario), "all ranks are given an impossible " + what,
+                                  what);
+    }
     if (kind == 0 || run.workers == 1) {
         trial.classify(true, "parameters that are not finite");
         scenario.setup = not_finite;
@@ -162,18 +183,31 @@ void none_begins(Trial& trial) {
         scenario.odd = {static_cast<int>(odd), finite ? with(good, place, next_to) : not_finite};
         return expect_none_begins(trial, std::move(scenario), who + "another parameter", "parameters");
     }
-    const bool adams = trial.implementation().algorithm() == problem::Algorithm::adams;
-    const auto drawn = static_cast<std::size_t>(run.chosen_place / 9) % (adams ? of_adams : ways().size());
-    const bool shows =
-        ways()[drawn].shows(run) && !trial.implementation().unsupported().contains(ways()[drawn].what);
-    const Way& way = shows ? ways()[drawn] : ways().front();
+    const bool adams = of.algorithm() == problem::Algorithm::adams;
+    // Optimized code takes one order of decay. Whoever has no words of ours is not told how k is rounded.
+    std::set<std::string> but{"norm", "decay_order", of.names_differences() ? "" : "k_rounding"};
+    if (adams)
+        but.insert({"clip_norm", "payload"});
+    for (const auto& [what, why] : of.unsupported())
+        but.insert(what);
+    const std::vector<std::string> settings = gate::names_of_settings(good.problem.settings, but);
+    const auto drawn = static_cast<std::size_t>(run.chosen_place / 9) %
+                       (settings.size() + (adams ? of_adams : ways().size()));
+    std::string what = settings[drawn % settings.size()];
+    Setup other = good;
+    const Way* const way = drawn < settings.size() ? nullptr : &ways()[drawn - settings.size()];
+    if (way != nullptr && way->shows(run) && !of.unsupported().contains(way->what)) {
+        what = way->what;
+        Case changed = run;
+        way->change(changed);
+        other = trial.steps(changed, 0).setup;
+        other.parameters = good.parameters;
+    } else {
+        gate::change_setting(other.problem.settings, what);
+    }
     trial.classify(true, "settings that differ");
-    Case other = run;
-    way.change(other);
-    Setup setup = trial.steps(other, 0).setup;
-    setup.parameters = good.parameters;
-    scenario.odd = {static_cast<int>(odd), std::move(setup)};
-    expect_none_begins(trial, std::move(scenario), who + "another setting: " + way.what, way.what);
+    scenario.odd = {static_cast<int>(odd), std::move(other)};
+    expect_none_begins(trial, std::move(scenario), who + "another setting: " + what, what);
 }
 
 /// The state after a step from zeros, with all coordinates in the coming mask.
@@ -196,7 +230,7 @@ void none_goes_on(Trial& trial) {
     scenario.setup.begun = a_state(run);
     Setup other = scenario.setup;
     std::string what;
-    switch (run.chosen_place / 3 % 3) {
+    switch (run.chosen_place / 3 % 4) {
     case 0:
         what = "the state of another step";
         ++other.begun->step;
@@ -204,6 +238,12 @@ void none_goes_on(Trial& trial) {
     case 1:
         what = "another mask";
         other.begun->mask[place / 8] ^= static_cast<std::uint8_t>(1U << (place % 8));
+        break;
+    case 2:
+        what = "another moment";
+        scenario.setup.begun->moment.assign(static_cast<std::size_t>(run.size()), 0.5F);
+        other = scenario.setup;
+        other.begun->moment[place] = next_to(0.5F);
         break;
     default:
         what = "no state";
@@ -213,15 +253,14 @@ void none_goes_on(Trial& trial) {
     trial.classify(other.begun.has_value(), "states that differ");
     trial.classify(!other.begun.has_value(), "a rank without the state");
     const std::size_t odd = odd_one(run);
+    // A step that is refused for a gradient compares no states, so the next one has to.
+    if (other.begun && other.begun->step == scenario.setup.begun->step && run.seed % 2 == 1) {
+        scenario.actions.push_back(scenario.actions.front());
+        scenario.actions.front().gradients[odd][place] = std::numeric_limits<float>::quiet_NaN();
+    }
     scenario.odd = {static_cast<int>(odd), std::move(other)};
     expect_none_begins(trial, std::move(scenario),
                        name_of_rank(odd) + " goes on from " + what + ", the others do not", "state");
-}
-
-std::string cannot_differ(const Implementation& implementation) {
-    if (!implementation.compares_starts() && !implementation.unsupported().contains("starts"))
-        return "it does not say that its ranks compare what each was given";
-    return implementation.communicator() == "mpi" ? "its ranks are processes, which a failure ends" : "";
 }
 
 } // namespace

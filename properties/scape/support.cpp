@@ -111,6 +111,12 @@ distributed::Disturbance disturbance(std::uint8_t what) {
     return result;
 }
 
+std::string cannot_differ(const Implementation& implementation) {
+    if (!implementation.compares_starts() && !implementation.unsupported().contains("starts"))
+        return "it does not say that its ranks compare what each was given";
+    return implementation.communicator() == "mpi" ? "its ranks are processes, which a failure ends" : "";
+}
+
 std::string only_scape(const Implementation& implementation) {
     return implementation.algorithm() == problem::Algorithm::scape ? ""
                                                                    : "AdamS has no masks and no residuals";

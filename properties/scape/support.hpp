@@ -74,6 +74,8 @@ void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Ac
 /// Ways in which messages are disturbed.
 [[nodiscard]] distributed::Disturbance disturbance(std::uint8_t what);
 
+/// Why a property of what ranks compare before they begin does not apply, or "".
+[[nodiscard]] std::string cannot_differ(const Implementation& implementation);
 /// Why a property of masks and residuals does not apply, or "".
 [[nodiscard]] std::string only_scape(const Implementation& implementation);
 

@@ -370,6 +370,8 @@ std::vector<Description> all() {
     for (const auto& list : {of_what_is_given(), other_halves()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    result.push_back({static_cast<int>(result.size()) + 1, "a checkpoint of other settings is read",
+                      "Needs a restart with another setting."});
     return result;
 }
 

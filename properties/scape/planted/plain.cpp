@@ -80,7 +80,13 @@ void PlainRank::go_on(const Start& start) {
 }
 
 void PlainRank::begin_at(const properties::scape::InitialState& begun) {
-    go_on({begun.step, Floats(at(d_), 0.0F), begun.residual, begun.mask, {}, {}, {}});
+    go_on({begun.step,
+           begun.moment.empty() ? Floats(at(d_), 0.0F) : begun.moment,
+           begun.residual,
+           begun.mask,
+           {},
+           {},
+           {}});
     given_state_ = number_of_state(begun);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t magic = 0x31'4e'49'41'4c'50; // "PLAIN1"
+constexpr std::int64_t magic = 0x32'4e'49'41'4c'50; // "PLAIN2"
 
 struct Header {
     std::int64_t step;
@@ -26,6 +26,7 @@ struct Header {
     std::int64_t size;
     std::int64_t exponent;
     std::int64_t scale;
+    std::uint64_t settings;
 };
 
 fs::path rank_file(const fs::path& folder, int rank) {
@@ -72,7 +73,13 @@ void PlainRank::save(const fs::path& folder) {
         throw distributed::scape::Halted("the state is not available: " + halted_ +
                                          "; restore a state to continue");
     join_mask();
-    const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(nothing_sent), E_};
+    const Header header{steps_,
+                        magic,
+                        ranks_,
+                        d_,
+                        last_exponent_.value_or(nothing_sent),
+                        E_,
+                        number_of_settings(problem_.settings)};
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
     put(bytes, w_);
     put(bytes, m_);
@@ -126,6 +133,8 @@ void PlainRank::read_file(const fs::path& path, State& state, int& saved_ranks) 
     bytes.erase(sizeof header, sizeof sum);
     if (header.kind != magic || header.size != d_ || header.step < 0 || header.workers < 1)
         throw Error(path.string() + " is not a checkpoint of this model");
+    if (header.settings != number_of_settings(problem_.settings) && !has(Bug::checkpoints_settings_ignored))
+        throw Error(path.string() + " is of a run with other settings");
     saved_ranks = static_cast<int>(header.workers);
     state.step = header.step;
     state.exponent = static_cast<int>(header.exponent);

@@ -46,6 +46,7 @@ inline std::size_t bytes_for(Index bits) {
 [[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
 /// A hash of the step and the mask, never 0.
+[[nodiscard]] std::uint64_t number_of_settings(const problem::HyperParameters& settings);
 [[nodiscard]] std::uint64_t number_of_state(const properties::scape::InitialState& begun);
 
 /// One rank. Names are the specification's; each known bug is one condition at its line.

@@ -26,17 +26,24 @@ std::string bytes_of(const std::vector<Value>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
 }
 
-/// Everything that must be the same, except for the parameters. The norm's version counts only with
-/// clipping.
-std::string text_of(const properties::scape::Setup& setup) {
-    const problem::HyperParameters& settings = setup.problem.settings;
+/// The norm's version counts only with clipping.
+std::string text_of(const problem::HyperParameters& settings) {
     std::ostringstream text;
     text << std::hexfloat;
     for (const double value :
          {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
         text << value << ' ';
     text << name(settings.bias_correction) << ' ' << name(settings.payload) << ' '
+         << name(settings.k_rounding) << ' '
          << (settings.clip_norm > 0.0 ? static_cast<int>(settings.norm) : 0);
+    return text.str();
+}
+
+/// Everything that must be the same, except for the parameters.
+std::string text_of(const properties::scape::Setup& setup) {
+    const problem::HyperParameters& settings = setup.problem.settings;
+    std::ostringstream text;
+    text << text_of(settings);
     if (problem::has_levels(settings.groups))
         for (const int size : settings.groups)
             text << " group " << size;
@@ -51,8 +58,12 @@ std::string text_of(const properties::scape::Setup& setup) {
 
 } // namespace
 
+std::uint64_t number_of_settings(const problem::HyperParameters& settings) {
+    return number_of(text_of(settings));
+}
+
 std::uint64_t number_of_state(const properties::scape::InitialState& begun) {
-    return number_of(std::to_string(begun.step) + " " + bytes_of(begun.mask)) | 1U;
+    return number_of(std::to_string(begun.step) + " " + bytes_of(begun.mask) + bytes_of(begun.moment)) | 1U;
 }
 
 /// `begins`: at the start of a run, not within a recorded one.

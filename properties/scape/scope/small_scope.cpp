@@ -128,7 +128,7 @@ int enumerate(const Settings& settings) {
 std::string beyond(int number) {
     static const std::map<std::string, std::set<int>> all{
         {"needs messages that come late", {41}},
-        {"needs a restart", {46, 47, 48, 70, 71, 82, 96}},
+        {"needs a restart", {46, 47, 48, 70, 71, 82, 96, 152}},
         {"needs a gradient that has to be refused", {49, 50, 51}},
         {"needs subnormals", {52}},
         {"needs 65,536 selected coordinates", {86}},

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/problem.hpp>
@@ -66,6 +67,13 @@ template <class Visit>
 constexpr void visit_settings(const Visit& visit) {
     visit_first_settings(visit);
     visit_later_settings(visit);
+}
+
+/// Calls visit(name, value) for each setting of these.
+template <class Settings, class Visit>
+requires std::same_as<std::remove_const_t<Settings>, HyperParameters>
+void visit_settings(Settings& settings, const Visit& visit) {
+    visit_settings([&](const char* key, auto member, const auto&...) { visit(key, settings.*member); });
 }
 
 /// A setting as digests and messages write it.

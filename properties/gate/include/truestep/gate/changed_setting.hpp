@@ -1,7 +1,10 @@
-// Another value of one setting, chosen from the settings' own list.
+// Other values of settings, possible and impossible, chosen from the settings' own list.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -9,29 +12,83 @@
 
 namespace truestep::gate {
 
-/// Gives one setting another value, which need not be possible, and returns its name. `number` chooses
-/// among all settings `but` these.
+/// All settings but `but`.
 template <class Settings>
-std::string change_one_setting(Settings& settings, std::size_t number,
-                               const std::set<std::string>& but = {}) {
+std::vector<std::string> names_of_settings(const Settings& settings,
+                                           const std::set<std::string>& but = {}) {
     std::vector<std::string> names;
     visit_settings(settings, [&](const std::string& name, const auto&, const auto&...) {
         if (!but.contains(name))
             names.push_back(name);
     });
-    const std::string& changed = names[number % names.size()];
+    return names;
+}
+
+/// Gives the setting another value. A number that is no whole one stays in [0, 1).
+template <class Settings>
+void change_setting(Settings& settings, const std::string& changed) {
     visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
         using Value = std::remove_reference_t<decltype(value)>;
         if (name != changed)
             return;
-        if constexpr (std::is_same_v<Value, bool>)
+        if constexpr (std::is_enum_v<Value>)
+            value = static_cast<Value>(static_cast<int>(value) == 0 ? 1 : 0);
+        else if constexpr (std::floating_point<Value>)
+            value = value == 0.5 ? 0.25 : 0.5;
+        else if constexpr (std::same_as<Value, bool>)
             value = !value;
-        else if constexpr (std::is_enum_v<Value>)
-            value = static_cast<Value>(value == Value{} ? 1 : 0);
         else
             value = value + Value{1};
     });
-    return changed;
+}
+
+/// The same for one that `number` chooses among all settings `but` these. Returns its name.
+template <class Settings>
+std::string change_one_setting(Settings& settings, std::size_t number,
+                               const std::set<std::string>& but = {}) {
+    const std::vector<std::string> names = names_of_settings(settings, but);
+    change_setting(settings, names[number % names.size()]);
+    return names[number % names.size()];
+}
+
+/// What a setting of this name can be in no system. It is spelled out, because the limits that systems
+/// declare are themselves judged.
+inline std::vector<double> impossible_values(const std::string& name) {
+    using Limits = std::numeric_limits<double>;
+    std::vector<double> all{Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
+    if (name.size() > 1) // coefficients of polynomials may be negative
+        all.push_back(-0.5);
+    if (name.starts_with("beta") || name == "momentum" || name == "gamma")
+        all.push_back(1.0);
+    if (name == "epsilon") { // 1e-46 is 0 as an fp32 number
+        all.push_back(0.0);
+        all.push_back(1e-46);
+    }
+    return all;
+}
+
+/// Gives one of the numbers among the settings `but` these such a value; a whole one becomes -1. Returns
+/// its name.
+template <class Settings>
+std::string spoil_one_setting(Settings& settings, std::uint64_t number,
+                              const std::set<std::string>& but = {}) {
+    std::vector<std::string> names;
+    visit_settings(settings, [&]<class Value>(const std::string& name, const Value&, const auto&...) {
+        if (std::is_signed_v<Value> && !but.contains(name))
+            names.push_back(name);
+    });
+    const std::string spoiled = names[number % names.size()];
+    const std::vector<double> values = impossible_values(spoiled);
+    visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
+        using Value = std::remove_reference_t<decltype(value)>;
+        if (name != spoiled)
+            return;
+        if constexpr (std::floating_point<Value>)
+            value = values[number / names.size() % values.size()];
+        else if constexpr (std::is_signed_v<Value>)
+            value = -1;
+    });
+    return spoiled;
 }
 
 } // namespace truestep::gate

@@ -25,11 +25,12 @@ namespace truestep::properties::scape {
 using problem::Index;
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
 
-/// A state that gradients may never reach from the start of a run. w is given elsewhere, and m is +0.
+/// A state that gradients may never reach from the start of a run. w is given elsewhere.
 struct InitialState {
     Index step = 0;                           ///< steps taken
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< of the next step, as bits
+    std::vector<float> moment{};              ///< the last step's mask had all of them; empty: m is +0
 };
 
 /// The input of one rank of an implementation.

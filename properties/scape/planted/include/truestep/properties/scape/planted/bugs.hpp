@@ -146,6 +146,7 @@ enum class Bug : int {
     buckets_not_compared = 149,
     sharded_left_out_of_norm = 150,
     divided_by_unused_scale = 151,
+    checkpoints_settings_ignored = 152,
 };
 
 constexpr int first_of_devices = 55;          ///< up to the first that shipped elsewhere, 67
@@ -159,7 +160,7 @@ using Description = problem::KnownBug;
 /// All bugs in the order of their numbers: those of section 10; those of device code, in the host's form
 /// and on a device; those that shipped elsewhere; those of the second edition; those of damaged checkpoints
 /// and overflowing payloads; those of ranks in groups; those of rounded means; those of payloads in device
-/// code; those of what ranks were given; and two more that shipped elsewhere.
+/// code; those of what ranks were given; two more that shipped elsewhere; and one of checkpoints.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace truestep::properties::scape::planted
