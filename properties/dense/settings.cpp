@@ -211,10 +211,10 @@ void refusal(Trial& trial) {
     const Index choice = trial.run_case.seed % 8;
     const auto drawn = static_cast<std::uint64_t>(trial.run_case.seed / 8);
     std::string words[]{"no role", "'unknown'", "no tensor", "cube", "tree", "flat", "finite", ""};
-    Group spoiled = trial.scenario.problem.groups.back();
-    words[7] = gate::spoil_one_setting(spoiled, drawn);
-    if (words[7].size() == 1)
-        words[7] = "coefficient";
+    const auto [setting, impossible] =
+        gate::impossible_settings(trial.scenario.problem.groups.back(), drawn);
+    words[7] = setting.size() == 1 ? "coefficient" : setting;
+    Group spoiled;
     scenario.change = [choice, &spoiled](int, Beginning& beginning) {
         Problem& problem = beginning.problem;
         switch (choice) {
@@ -246,7 +246,10 @@ void refusal(Trial& trial) {
             beginning.parameters.back() = -std::numeric_limits<float>::infinity();
         }
     };
-    all_refuse(trial, scenario, {words[choice]}, "with impossible settings");
+    for (std::size_t which = 0; which < (choice == 7 ? impossible.size() : 1); ++which) {
+        spoiled = impossible[which];
+        all_refuse(trial, scenario, {words[choice]}, "with impossible settings");
+    }
 }
 
 } // namespace

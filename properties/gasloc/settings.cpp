@@ -187,10 +187,13 @@ void refusals(Trial& trial) {
         };
         refused("a parameter is not finite", infinite, {"parameters"});
     }
-    Scenario impossible = scenario;
-    const std::string setting =
-        gate::spoil_one_setting(impossible.settings, static_cast<std::uint64_t>(trial.run.seed));
-    refused(setting + " is impossible", impossible, {setting});
+    const auto [setting, all] =
+        gate::impossible_settings(scenario.settings, static_cast<std::uint64_t>(trial.run.seed));
+    for (const Settings& settings : all) {
+        Scenario impossible = scenario;
+        impossible.settings = settings;
+        refused(setting + " is impossible", impossible, {setting});
+    }
 }
 
 /// Whether a run begins has to follow from whether disagreement grows.

@@ -282,9 +282,11 @@ void refused_starts(Trial& trial) {
         });
     };
     const auto drawn = static_cast<std::uint64_t>(trial.run.seed);
-    Settings spoiled;
-    both("an impossible " + gate::spoil_one_setting(spoiled, drawn),
-         [drawn](Settings& settings) { static_cast<void>(gate::spoil_one_setting(settings, drawn)); });
+    const auto [impossible, all] = gate::impossible_settings(Settings{}, drawn);
+    for (std::size_t which = 0; which < all.size(); ++which)
+        both("an impossible " + impossible, [drawn, which](Settings& settings) {
+            settings = gate::impossible_settings(settings, drawn).second[which];
+        });
     both("a rank above the width", [](Settings& settings) { settings.rank = settings.width + 1; });
     refused_start(trial, "a subspace off the manifold", [&](Scenario& flawed) {
         flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {

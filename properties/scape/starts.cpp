@@ -147,6 +147,15 @@ bool cuts_a_segment(Setup& setup, const Case& run) {
     });
 }
 
+void none_begins_with_impossible_settings(Trial& trial, const Scenario& scenario) {
+    const auto [what, all] = gate::impossible_settings(scenario.setup.problem.settings, trial.run().seed);
+    for (const problem::HyperParameters& settings : all) {
+        Scenario impossible = scenario;
+        impossible.setup.problem.settings = settings;
+        expect_none_begins(trial, std::move(impossible), "all ranks are given an impossible " + what, what);
+    }
+}
+
 void none_begins(Trial& trial) {
     const Case& run = trial.run();
     const std::size_t odd = odd_one(run);
@@ -161,15 +170,13 @@ void none_begins(Trial& trial) {
     // One time in three each: what all are given cannot be, a parameter differs, a setting differs.
     const auto kind = run.chosen_place / 3 % 3;
     if ((kind == 0 || run.workers == 1) && of.names_differences() && run.chosen_place / 9 % 2 == 1) {
-        std::string what = "payload";
         Setup cut = good;
-        if (of.algorithm() == problem::Algorithm::scape && run.chosen_place / 18 % 3 == 0 &&
-            cuts_a_segment(cut, run))
-            scenario.setup = std::move(cut);
-        else
-            what = gate::spoil_one_setting(scenario.setup.problem.settings, run.seed);
-        return expect_none_begins(trial, std::move(scenario), "all ranks are given an impossible " + what,
-                                  what);
+        if (of.algorithm() != problem::Algorithm::scape || run.chosen_place / 18 % 3 > 0 ||
+            !cuts_a_segment(cut, run))
+            return none_begins_with_impossible_settings(trial, scenario);
+        scenario.setup = std::move(cut);
+        return expect_none_begins(trial, std::move(scenario), "ranges cut a segment whose mean is rounded",
+                                  "payload");
     }
     if (kind == 0 || run.workers == 1) {
         trial.classify(true, "parameters that are not finite");

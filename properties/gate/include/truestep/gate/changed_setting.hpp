@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace truestep::gate {
@@ -67,28 +68,27 @@ inline std::vector<double> impossible_values(const std::string& name) {
     return all;
 }
 
-/// Gives one of the numbers among the settings `but` these such a value; a whole one becomes -1. Returns
-/// its name.
+/// The settings with each such value in one of their numbers, which `number` chooses, and its name. A whole
+/// number becomes -1.
 template <class Settings>
-std::string spoil_one_setting(Settings& settings, std::uint64_t number,
-                              const std::set<std::string>& but = {}) {
+std::pair<std::string, std::vector<Settings>> impossible_settings(const Settings& settings,
+                                                                  std::uint64_t number) {
     std::vector<std::string> names;
     visit_settings(settings, [&]<class Value>(const std::string& name, const Value&, const auto&...) {
-        if (std::is_signed_v<Value> && !but.contains(name))
+        if (std::is_signed_v<Value>)
             names.push_back(name);
     });
-    const std::string spoiled = names[number % names.size()];
-    const std::vector<double> values = impossible_values(spoiled);
-    visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
-        using Value = std::remove_reference_t<decltype(value)>;
-        if (name != spoiled)
-            return;
-        if constexpr (std::floating_point<Value>)
-            value = values[number / names.size() % values.size()];
-        else if constexpr (std::is_signed_v<Value>)
-            value = -1;
-    });
-    return spoiled;
+    const std::string chosen = names[number % names.size()];
+    std::vector<Settings> all;
+    for (const double impossible : impossible_values(chosen))
+        visit_settings(
+            all.emplace_back(settings), [&](const std::string& name, auto& value, const auto&...) {
+                using Value = std::remove_reference_t<decltype(value)>;
+                if constexpr (std::is_signed_v<Value>)
+                    if (name == chosen)
+                        value = std::floating_point<Value> ? static_cast<Value>(impossible) : Value{-1};
+            });
+    return {chosen, all};
 }
 
 } // namespace truestep::gate
