@@ -90,7 +90,9 @@ constexpr std::size_t of_adams = 2; ///< how many of `ways()`, from the first on
 /// differs, the error names `field`.
 void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why, const std::string& field) {
     const std::size_t ranks = scenario.setup.ranges.size();
+    const std::size_t steps = scenario.actions.size();
     const RunRecording& ran = trial.failing(std::move(scenario));
+    trial.expect(ran.after.size() < steps, why + ", and the run goes to its end");
     for (const ActionRecording& step : ran.after)
         trial.expect(step.outcomes.front().kind == Outcome::Kind::refused, why + ", and a step is taken");
     trial.expect(ran.ended.size() == ranks, why + ", and the run ended otherwise: " + ran.error);

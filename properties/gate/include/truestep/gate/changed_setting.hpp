@@ -52,8 +52,8 @@ std::string change_one_setting(Settings& settings, std::size_t number,
     return names[number % names.size()];
 }
 
-/// What a setting of this name can be in no system. It is spelled out, because the limits that systems
-/// declare are themselves judged.
+/// Returns what a setting of this name can be in no system. It is spelled out, because the limits that
+/// systems declare are themselves judged.
 inline std::vector<double> impossible_values(const std::string& name) {
     using Limits = std::numeric_limits<double>;
     std::vector<double> all{Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
@@ -68,8 +68,8 @@ inline std::vector<double> impossible_values(const std::string& name) {
     return all;
 }
 
-/// The settings with each such value in one of their numbers, which `number` chooses, and its name. A whole
-/// number becomes -1.
+/// Returns the settings with each such value in one of their numbers, which `number` chooses, and its name.
+/// A whole number becomes -1.
 template <class Settings>
 std::pair<std::string, std::vector<Settings>> impossible_settings(const Settings& settings,
                                                                   std::uint64_t number) {
