@@ -92,9 +92,9 @@ void expect_none_begins(Trial& trial, Scenario scenario, const std::string& why,
     const std::size_t ranks = scenario.setup.ranges.size();
     const std::size_t steps = scenario.actions.size();
     const RunRecording& ran = trial.failing(std::move(scenario));
-    trial.expect(ran.after.size() < steps, why + ", and the run goes to its end");
     for (const ActionRecording& step : ran.after)
         trial.expect(step.outcomes.front().kind == Outcome::Kind::refused, why + ", and a step is taken");
+    trial.expect(ran.after.size() < steps, why + ", and the run goes to its end");
     trial.expect(ran.ended.size() == ranks, why + ", and the run ended otherwise: " + ran.error);
     for (std::size_t rank = 0; rank < ranks; ++rank)
         trial.expect(!ran.ended[rank].empty(),
