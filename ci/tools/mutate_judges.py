@@ -16,8 +16,11 @@ GATE = "mutation_gate"
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
-# Of each program, which ctest starts under mpirun; under a second MPI it is another program, which is not built here.
-MPI_TESTS = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)(_[0-9]+)?$", "mpi_peers_test": "^distributed\\.mpi_peers_([0-9]+|faults)$"}
+# Tests that ctest starts, of each target: under mpirun (under a second MPI it is another program, which is not built here), or with what
+# they read.
+BY_CTEST = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)(_[0-9]+)?$", "mpi_peers_test": "^distributed\\.mpi_peers_([0-9]+|faults)$",
+            "abi_test": "^abi_test\\.all$",
+            "truestep_abi": "^python\\.(scape|bad_values|timeline|parts|using_up|gasloc|mapl|mapl_codewords|recording|refused)$"}
 
 
 class Trouble(Exception):
@@ -167,21 +170,18 @@ class Judge:
         """Each judge's name, target and command."""
         build = self.tree.build
         gate = [str(build / "bin" / GATE), *([area.system] if area.system else []), "--brief", "--json", str(build / "results.json")]
+        chosen = [word for name in area.implementations for word in ("--implementation", name)]
         if area.mpi:
             yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
-            for name in area.tests:
-                yield name, name, ["ctest", "--test-dir", str(build), "-R", MPI_TESTS[name], "--no-tests=error"]
-            return
-        if area.system:
-            yield "gate", GATE, [*gate, *(word for name in area.implementations for word in ("--implementation", name))]
-            for name in area.tests:
-                yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
-            return
-        yield "brief", GATE, gate + BRIEF + [word for name in area.implementations for word in ("--implementation", name)]
-        for name in area.implementations:
-            yield name, GATE, [*gate, "--implementation", name]
+        elif area.system:
+            yield "gate", GATE, gate + chosen
+        elif chosen:
+            yield "brief", GATE, gate + BRIEF + chosen
+            for name in area.implementations:
+                yield name, GATE, [*gate, "--implementation", name]
         for name in area.tests:
-            yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
+            by_ctest = ["ctest", "--test-dir", str(build), "--no-tests=error", "-R", BY_CTEST.get(name)]
+            yield name, name, by_ctest if name in BY_CTEST else [str(build / "bin" / name), "--gtest_color=no"]
 
     def run(self, command, limit):
         results = self.tree.build / "results.json"
