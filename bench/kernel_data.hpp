@@ -53,8 +53,8 @@ struct Rank {
     }
 
     void local_pass(Index end) {
-        distributed::host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current,
-                                      payload->data());
+        static_cast<void>(distributed::host::local_pass(
+            scalars, 0, end, {g.data(), e.data(), e.data(), last, m->data(), current, payload->data()}));
     }
     /// The same pass, which also looks for the rank's part of the coming mask, as a step's does
     /// when the last thresholds tell where to look.

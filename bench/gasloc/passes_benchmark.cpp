@@ -8,7 +8,6 @@
 #include <benchmark/benchmark.h>
 
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/local.hpp>
 
 #include "measure.hpp"
 

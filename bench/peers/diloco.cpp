@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/local.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <truestep/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/scalars.hpp>
 
 namespace truestep::distributed::dense {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/workers.hpp>
 #include <truestep/problem/tunable.hpp>
 

@@ -13,7 +13,12 @@ namespace truestep::distributed::host {
 namespace plain {
 namespace {
 
-/// Which scores of a word are above `high`, and which from `low` to `high`.
+#include "packed.hpp"
+// Over the blocks of packed.hpp.
+#include "bits.hpp"
+#include "meetings.hpp"
+#include "words.hpp"
+
 void between(const Score* scores, Score low, Score high, std::uint64_t& above, std::uint64_t& inside) {
     above = 0;
     inside = 0;
@@ -23,12 +28,6 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
         inside |= static_cast<std::uint64_t>(scores[i] >= low && !is_above) << i;
     }
 }
-
-#include "packed.hpp"
-// Over the blocks of packed.hpp.
-#include "bits.hpp"
-#include "meetings.hpp"
-#include "words.hpp"
 
 void local_words(const Scalars& /*s*/, const LocalPass& /*pass*/, Index /*words*/, LocalPlace& /*at*/) {}
 
@@ -46,35 +45,7 @@ Index update_words(const Scalars& /*s*/, Index /*words*/, float* /*w*/, const st
 } // namespace
 } // namespace plain
 
-const Table plain_table{.first_unacceptable = plain::first_unacceptable,
-                        .local_pass = plain::local_pass,
-                        .extract = plain::extract,
-                        .repack = plain::repack,
-                        .fold = plain::fold,
-                        .to_bf16 = plain::to_bf16,
-                        .fold_bf16 = plain::fold_bf16,
-                        .to_e5m2 = plain::to_e5m2,
-                        .fold_e5m2 = plain::fold_e5m2,
-                        .greatest_score_of = plain::greatest_score_of,
-                        .reconstruct = plain::reconstruct,
-                        .square_sums = plain::square_sums,
-                        .clip = plain::clip,
-                        .directions = plain::directions,
-                        .update = plain::update,
-                        .dense = plain::dense,
-                        .finite = plain::finite,
-                        .inner = plain::inner,
-                        .drift = plain::drift,
-                        .gossip = plain::gossip,
-                        .score_words = plain::score_words,
-                        .count_at_least = plain::count_at_least,
-                        .between = plain::between,
-                        .bracket = plain::bracket,
-                        .count_words = plain::count_words,
-                        .count_common = plain::count_common,
-                        .encode_bitmap = plain::encode_bitmap,
-                        .decode_bitmap = plain::decode_bitmap,
-                        .encode_positions = plain::plain_encode_positions,
-                        .decode_positions = plain::plain_decode_positions};
+const Table plain_table =
+    plain::table_with(plain::count_words, plain::plain_encode_positions, plain::plain_decode_positions);
 
 } // namespace truestep::distributed::host

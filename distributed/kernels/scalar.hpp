@@ -56,16 +56,16 @@ inline void repack_word(std::uint64_t last, const float* m, std::uint64_t curren
 /// False if a parameter has turned non-finite.
 inline bool update_rest(const Scalars& scalars, Index count, float* w, std::uint64_t current,
                         const float* u) {
-    bool finite = true;
+    bool is_finite = true;
     for (Index i = 0; i < count; ++i) {
         if (!has_bit(current, i) && scalars.decay == 1.0F)
             continue; // not touched, and not looked at
         w[i] = w[i] * scalars.decay;
         if (has_bit(current, i))
             w[i] = element::update(scalars, w[i], *u++);
-        finite = finite && element::score(w[i]) < 0x7f80'0000U;
+        is_finite = is_finite && element::score(w[i]) < 0x7f80'0000U;
     }
-    return finite;
+    return is_finite;
 }
 
 inline Score score_of(float c) {

@@ -507,10 +507,10 @@ void Guess::learn(std::uint32_t found) {
     // Coordinates that were left out add up, so a threshold drifts: expect the same drift again,
     // unless it jumped.
     constexpr Score jump = Score{1} << 22;
-    const Score drift = last == 0 ? 0 : score - static_cast<Score>(last);
+    const Score moved = last == 0 ? 0 : score - static_cast<Score>(last);
     const bool goes_on =
-        found != 0 && std::abs(drift) < jump && score > jump && score < greatest_score - jump;
-    threshold = goes_on ? static_cast<std::uint32_t>(score + drift) : found;
+        found != 0 && std::abs(moved) < jump && score > jump && score < greatest_score - jump;
+    threshold = goes_on ? static_cast<std::uint32_t>(score + moved) : found;
     last = found;
 }
 

@@ -1,8 +1,7 @@
-// The passes over masks by words of 64 coordinates, for instruction sets without expand and
-// compress: a word without bits is plain vector code, and the bits of another are visited one by
-// one, unless the variant has a quicker way with several words: local_words(), repack_words(),
-// update_words(). Each such variant includes it once, within its anonymous namespace, after the function
-// between(); hence no include guard.
+// The passes over masks by words of 64 coordinates: a word without bits is plain vector code, and the bits
+// of another are visited one by one, unless the variant has a quicker way with several words:
+// local_words(), repack_words(), update_words(), which registers.hpp has for all registers. Each variant
+// includes it once, within its anonymous namespace, behind packed.hpp; hence no include guard.
 
 /// The word at `begin`, a multiple of 64.
 inline std::uint64_t word_at(const Mask& mask, Index begin) {
@@ -33,6 +32,10 @@ TRUESTEP_TARGET inline void extract_word(std::uint64_t bits, float* values, floa
         value = 0.0F;
     }
 }
+
+/// Which scores of a word are above `high`, and which from `low` to `high`.
+TRUESTEP_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
+                             std::uint64_t& inside);
 
 /// Returns a word's scores above the bracket as bits, and adds those inside to the candidates.
 /// `position` is that of the word's first score.
@@ -261,4 +264,39 @@ TRUESTEP_TARGET Index bracket(const CandidateSource& source, Index words, std::u
         total += std::popcount(next[word]);
     }
     return total;
+}
+
+/// The variant's table: what is counted and coded in whole words is its own.
+constexpr Table table_with(decltype(Table::count_words) count, decltype(Table::encode_positions) encode,
+                           decltype(Table::decode_positions) decode) {
+    return {.first_unacceptable = first_unacceptable,
+            .local_pass = local_pass,
+            .extract = extract,
+            .repack = repack,
+            .fold = fold,
+            .to_bf16 = to_bf16,
+            .fold_bf16 = fold_bf16,
+            .to_e5m2 = to_e5m2,
+            .fold_e5m2 = fold_e5m2,
+            .greatest_score_of = greatest_score_of,
+            .reconstruct = reconstruct,
+            .square_sums = square_sums,
+            .clip = clip,
+            .directions = directions,
+            .update = update,
+            .dense = dense,
+            .finite = finite,
+            .inner = inner,
+            .drift = drift,
+            .gossip = gossip,
+            .score_words = score_words,
+            .count_at_least = count_at_least,
+            .between = between,
+            .bracket = bracket,
+            .count_words = count,
+            .count_common = count_common,
+            .encode_bitmap = encode_bitmap,
+            .decode_bitmap = decode_bitmap,
+            .encode_positions = encode,
+            .decode_positions = decode};
 }

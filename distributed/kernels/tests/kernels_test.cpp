@@ -149,8 +149,10 @@ TEST_P(KernelTest, LocalPass) {
                 Guarded residual(input.e);
                 Guarded packed(input.current.selected());
                 for (const auto& [begin, end] : pieces)
-                    local_pass(s, begin, end, g.data(), residual.data(), input.last, m.data(),
-                               input.current, packed.data());
+                    EXPECT_EQ(local_pass(s, begin, end,
+                                         {g.data(), residual.data(), residual.data(), input.last, m.data(),
+                                          input.current, packed.data()}),
+                              end);
                 ASSERT_EQ(bits(residual), bits(e));
                 ASSERT_EQ(bits(packed), bits(payload));
             }
@@ -166,8 +168,10 @@ TEST_P(KernelTest, LocalPassOverTheGradient) {
         const Guarded m(input.m);
         Guarded expected(input.e);
         Guarded expected_payload(input.current.selected());
-        local_pass(s, 0, size, Guarded(input.g).data(), expected.data(), input.last, m.data(),
-                   input.current, expected_payload.data());
+        EXPECT_EQ(local_pass(s, 0, size,
+                             {Guarded(input.g).data(), expected.data(), expected.data(), input.last,
+                              m.data(), input.current, expected_payload.data()}),
+                  size);
         const Guarded e(input.e);
         for (const Pieces& pieces : splits(size, Mask::chunk)) {
             Guarded g(input.g);
@@ -224,11 +228,15 @@ TEST_P(KernelTest, LocalPassKeepsTheSignOfZero) {
     const Guarded g(negative);
     Guarded none(0);
     // (+0 + -0) + -0: the term of the absent m decides the sign.
-    local_pass(scalars(), 0, size, g.data(), e.data(), empty, none.data(), empty, none.data());
+    EXPECT_EQ(local_pass(scalars(), 0, size,
+                         {g.data(), e.data(), e.data(), empty, none.data(), empty, none.data()}),
+              size);
     EXPECT_EQ(bits(e), std::vector<std::uint32_t>(size, 0));
     Guarded below(negative);
     Guarded payload(size);
-    local_pass(scalars(), 0, size, g.data(), below.data(), full, g.data(), full, payload.data());
+    EXPECT_EQ(local_pass(scalars(), 0, size,
+                         {g.data(), below.data(), below.data(), full, g.data(), full, payload.data()}),
+              size);
     EXPECT_EQ(bits(payload), bits(negative));
     EXPECT_EQ(bits(below), std::vector<std::uint32_t>(size, 0));
 }
@@ -249,7 +257,9 @@ TEST_P(KernelTest, LocalPassDoesNotContract) {
     Guarded e(std::vector<float>(size, 0.0F));
     Guarded payload(size);
     const Guarded opposite(std::vector<float>(size, -x));
-    local_pass(s, 0, size, ones.data(), e.data(), full, opposite.data(), full, payload.data());
+    EXPECT_EQ(local_pass(s, 0, size,
+                         {ones.data(), e.data(), e.data(), full, opposite.data(), full, payload.data()}),
+              size);
     EXPECT_EQ(bits(payload), std::vector<std::uint32_t>(size, 0));
 }
 

@@ -1,4 +1,4 @@
-#include <truestep/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include <algorithm>
 #include <limits>

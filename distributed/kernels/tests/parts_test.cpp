@@ -41,8 +41,10 @@ TEST_P(PartsTest, GathersWhatTheLocalPassPacks) {
                     whole[static_cast<std::size_t>(i)] = sum.data()[i] + g.data()[i];
                 std::vector<float> residual(e.data(), e.data() + size);
                 std::vector<float> packed(static_cast<std::size_t>(current.selected()));
-                local_pass(scalars(), 0, size, whole.data(), residual.data(), last, m.data(), current,
-                           packed.data());
+                EXPECT_EQ(local_pass(scalars(), 0, size,
+                                     {whole.data(), residual.data(), residual.data(), last, m.data(),
+                                      current, packed.data()}),
+                          size);
                 for (int piece = 0; piece < 20; ++piece) {
                     const Index one =
                         static_cast<Index>(generator() % static_cast<std::uint64_t>(size + 1));

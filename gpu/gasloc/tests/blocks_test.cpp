@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "algorithms/meeting.hpp"
 #include "machine.hpp"

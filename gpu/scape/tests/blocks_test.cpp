@@ -101,9 +101,11 @@ TEST_P(Blocks, LocalPassAndExtract) {
                     std::vector<float> expected_e = e;
                     std::vector<float> expected_payload(packed);
                     std::vector<float> expected_m(packed);
-                    distributed::host::local_pass(scalars(), 0, size, g.data() + unaligned,
-                                                  expected_e.data(), last, m.data(), current,
-                                                  expected_payload.data());
+                    EXPECT_EQ(distributed::host::local_pass(scalars(), 0, size,
+                                                            {g.data() + unaligned, expected_e.data(),
+                                                             expected_e.data(), last, m.data(), current,
+                                                             expected_payload.data()}),
+                              size);
                     distributed::host::repack(0, size, last, m.data(), current, expected_m.data());
                     std::vector<float> result = e;
                     std::vector<float> payload(packed, 7.0F);

@@ -8,6 +8,7 @@
 
 #include <truestep/distributed/candidate_room.hpp>
 #include <truestep/distributed/element.hpp>
+#include <truestep/distributed/local.hpp>
 #include <truestep/distributed/mask.hpp>
 #include <truestep/problem/problem.hpp>
 #include <truestep/problem/tunable.hpp>
@@ -28,9 +29,6 @@ enum class Variant : std::uint8_t { plain, avx2, avx512 };
 /// Sets the variant of the whole process, for tests and benchmarks. Throws std::invalid_argument if
 /// the machine lacks it.
 void use_variant(Variant variant);
-
-/// Section 4.1: the first coordinate whose gradient is refused, or `end`.
-[[nodiscard]] Index first_unacceptable(const float* g, Index begin, Index end);
 
 /// The score of section 5's comparison: magnitudes as integers. All are below 2^31, so that signed
 /// comparisons, which every instruction set has, order them too, and -1 can mean "no coordinate".
@@ -72,24 +70,152 @@ struct LocalPass {
     bool checks = false;        ///< whether it checks g by section 4.1
 };
 
-/// Sections 4.2, 4.4 and 4.6 in one pass over memory: computes c from m, g and e. On `current` c
-/// goes into the payload and the residual becomes +0; elsewhere the residual becomes c. If it
-/// checks and refuses a gradient, it returns the first such coordinate, where g is intact, and the
-/// rest is incomplete; otherwise `end`.
-[[nodiscard]] Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass);
+/// The coordinates whose squares are summed by themselves (section 5).
+constexpr Index norm_block = problem::tunable<Index>("norm_block");
+/// The coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a
+/// byte, and a full block needs no escape.
+constexpr Index position_block = problem::tunable<Index>("position_block");
 
-/// The same in e's memory, without the options.
-void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
-                const float* m, const Mask& current, float* payload);
+/// The c of whole words of coordinates: in e where `current` has no bit, and packed in payload
+/// where it has one. All three begin at the first word.
+struct CandidateSource {
+    const float* e = nullptr;
+    const std::uint64_t* current = nullptr;
+    const float* payload = nullptr;
+};
 
-/// Completes the step where the mask was unknown in the local pass (the bootstrap): moves e on
-/// `current` into `payload` and clears it.
-void extract(Index begin, Index end, float* e, const Mask& current, float* payload);
+/// The passes of a variant.
+struct Table {
+    /// Section 4.1: the first coordinate whose gradient is refused, or `end`.
+    Index (*first_unacceptable)(const float* g, Index begin, Index end);
+    /// Sections 4.2, 4.4 and 4.6 in one pass over memory: computes c from m, g and e. On `current` c
+    /// goes into the payload and the residual becomes +0; elsewhere the residual becomes c. If it
+    /// checks and refuses a gradient, it returns the first such coordinate, where g is intact, and the
+    /// rest is incomplete; otherwise `end`.
+    Index (*local_pass)(const Scalars& scalars, Index begin, Index end, const LocalPass& pass);
+    /// Completes the step where the mask was unknown in the local pass (the bootstrap): moves e on
+    /// `current` into `payload` and clears it.
+    void (*extract)(Index begin, Index end, float* e, const Mask& current, float* payload);
+    /// Packs m, which is packed on `last`, on `current`: +0 where `last` lacks the coordinate. Both
+    /// begin at the first value of [begin, end), and do not overlap.
+    void (*repack)(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+                   float* m_on_current);
+    /// (((c_0 + c_1) + ...) / P on [begin, end); part r begins at parts + r*stride.
+    void (*fold)(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
+                 Index stride, float* mean);
+    /// Section 21 on packed values: rounds c to bf16 in place, and writes the bits that travel; `lost`
+    /// receives the rounding errors.
+    void (*to_bf16)(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
+    /// fold() of values in bf16.
+    void (*fold_bf16)(const Scalars& scalars, int workers, Index begin, Index end,
+                      const std::uint16_t* parts, Index stride, float* mean);
+    /// The same for e5m2, with its scale.
+    void (*to_e5m2)(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
+                    float* lost);
+    void (*fold_e5m2)(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin,
+                      Index end, const std::uint8_t* parts, Index stride, float* mean);
+    /// The greatest score of packed values; 0 if there are none.
+    std::uint32_t (*greatest_score_of)(Index begin, Index end, const float* c);
+    /// Computes ghat on a packed [begin, end).
+    void (*reconstruct)(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
+                        float* ghat);
+    /// The sums of squares of the norm's blocks first..last-1 of a packed vector of `size` values.
+    void (*square_sums)(Index first, Index last, const float* ghat, Index size, double* sums);
+    /// ghat = ghat*s, and M from it; the three are different vectors.
+    void (*clip)(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat,
+                 float* M);
+    /// Computes u on a packed [begin, end); may overwrite m or ghat.
+    void (*directions)(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
+                       const float* M, const float* m, const float* ghat, float* u);
+    /// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end).
+    /// False if a parameter has turned non-finite. Without decay it touches only the selected
+    /// parameters.
+    bool (*update)(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
+                   const float* u);
+    /// Section 3 on vectors of full length: M replaces m, and w decays and is updated. False if a
+    /// parameter has turned non-finite.
+    bool (*dense)(problem::BiasCorrection correction, const Scalars& scalars, Index size, const float* g,
+                  float* m, float* w);
+    /// True if no value is a NaN or an infinity.
+    bool (*finite)(const float* values, Index size);
 
-/// Packs m, which is packed on `last`, on `current`: +0 where `last` lacks the coordinate. Both
-/// begin at the first value of [begin, end), and do not overlap.
-void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
-            float* m_on_current);
+    /// An inner step. False if a gradient is not finite: the results are then invalid.
+    bool (*inner)(InnerRule rule, const Scalars& scalars, Index begin, Index end, const InnerStep& vectors);
+    /// Replaces x by y of section 13.3.
+    void (*drift)(float eta, Index begin, Index end, const float* theta, float* x);
+    /// Sections 13.4 and 13.5 in one pass. False if a theta is not finite.
+    bool (*gossip)(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
+                   float* theta);
+
+    /// The scores of `words` whole words.
+    void (*score_words)(const CandidateSource& source, Index words, Score* scores);
+    /// How many of the scores are at least `threshold`, which is not negative.
+    Index (*count_at_least)(const Score* scores, Index size, Score threshold);
+    /// Writes which scores of a word are above `high`, and which from `low` to `high`.
+    void (*between)(const Score* scores, Score low, Score high, std::uint64_t& above,
+                    std::uint64_t& inside);
+    /// Sets the bits of `words` whole words whose score is above `high`, and adds those from `low`
+    /// to `high` to the candidates. The first word's coordinate is `position`. Returns how many
+    /// bits it has set. If the candidates exceed their room, it stops early and the bits are
+    /// invalid.
+    Index (*bracket)(const CandidateSource& source, Index words, std::uint32_t position, Score low,
+                     Score high, std::uint64_t* next, Candidates& candidates);
+
+    /// The number of bits in words, and of those that two lists share.
+    Index (*count_words)(const std::uint64_t* words, Index count);
+    Index (*count_common)(const std::uint64_t* a, const std::uint64_t* b, Index count);
+
+    // The codes in which the bits [begin, end) of a mask travel, at least one bit. Decoding returns
+    // false if the code is not valid for k bits; any bits may be set then. In words that also hold
+    // other coordinates, the segment's bits must be 0 before.
+    /// A bitmap of ceil(n/8) bytes.
+    void (*encode_bitmap)(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
+    bool (*decode_bitmap)(const std::uint8_t* code, Index begin, Index end, Index k, std::uint64_t* words);
+    /// A count for each block, and the positions in their blocks. Encoding writes no further than
+    /// `positions_end`. Decoding reads as many positions as the counts say, if that is k.
+    void (*encode_positions)(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
+                             std::uint8_t* positions, const std::uint8_t* positions_end);
+    bool (*decode_positions)(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
+                             Index end, Index k, std::uint64_t* words);
+};
+
+/// That of the variant in use.
+[[nodiscard]] const Table& table();
+
+/// Calls a pass of the variant in use.
+template <class Result, class... Arguments>
+struct Pass {
+    Result (*Table::*pass)(Arguments...);
+    [[nodiscard]] Result operator()(Arguments... arguments) const { return (table().*pass)(arguments...); }
+};
+template <class Result, class... Arguments>
+Pass(Result (*Table::*)(Arguments...)) -> Pass<Result, Arguments...>;
+
+inline constexpr Pass first_unacceptable{&Table::first_unacceptable};
+inline constexpr Pass local_pass{&Table::local_pass};
+inline constexpr Pass extract{&Table::extract};
+inline constexpr Pass repack{&Table::repack};
+inline constexpr Pass fold{&Table::fold};
+inline constexpr Pass to_bf16{&Table::to_bf16};
+inline constexpr Pass fold_bf16{&Table::fold_bf16};
+inline constexpr Pass to_e5m2{&Table::to_e5m2};
+inline constexpr Pass fold_e5m2{&Table::fold_e5m2};
+inline constexpr Pass greatest_score_of{&Table::greatest_score_of};
+inline constexpr Pass reconstruct{&Table::reconstruct};
+inline constexpr Pass square_sums{&Table::square_sums};
+inline constexpr Pass clip{&Table::clip};
+inline constexpr Pass directions{&Table::directions};
+inline constexpr Pass update{&Table::update};
+inline constexpr Pass dense{&Table::dense};
+inline constexpr Pass finite{&Table::finite};
+inline constexpr Pass inner{&Table::inner};
+inline constexpr Pass drift{&Table::drift};
+inline constexpr Pass gossip{&Table::gossip};
+inline constexpr Pass count_common{&Table::count_common};
+inline constexpr Pass encode_bitmap{&Table::encode_bitmap};
+inline constexpr Pass decode_bitmap{&Table::decode_bitmap};
+inline constexpr Pass encode_positions{&Table::encode_positions};
+inline constexpr Pass decode_positions{&Table::decode_positions};
 
 /// Adds one more part of a gradient that comes in parts.
 void add(Index begin, Index end, const float* g, float* sum);
@@ -99,82 +225,11 @@ void add(Index begin, Index end, const float* g, float* sum);
 void gather(const Scalars& scalars, Index begin, Index end, const float* sum, const float* g,
             const float* e, const Mask& last, const float* m, const Mask& current, float* payload);
 
-/// (((c_0 + c_1) + ...) / P on [begin, end); part r begins at parts + r*stride.
-void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
-          float* mean);
-
-/// Section 21 on packed values: rounds c to bf16 in place, and writes the bits that travel; `lost`
-/// receives the rounding errors.
-void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
-
-/// fold() of values in bf16.
-void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, const std::uint16_t* parts,
-               Index stride, float* mean);
-
-/// The same for e5m2, with its scale.
-void to_e5m2(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
-             float* lost);
-void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin, Index end,
-               const std::uint8_t* parts, Index stride, float* mean);
-/// The greatest score of packed values; 0 if there are none.
-[[nodiscard]] std::uint32_t greatest_score_of(Index begin, Index end, const float* c);
-
 /// Writes packed values to the places of `mask` in `to`: the reverse of extract(). They begin at
 /// the first of [begin, end).
 void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to);
 /// The same, but added to the values there.
 void add_to(Index begin, Index end, const float* packed, const Mask& mask, float* to);
-
-/// Computes ghat on a packed [begin, end).
-void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
-                 float* ghat);
-
-constexpr Index norm_block = problem::tunable<Index>("norm_block");
-/// The sums of squares of the norm's blocks first..last-1 of a packed vector of `size` values (section 5).
-void square_sums(Index first, Index last, const float* ghat, Index size, double* sums);
-
-/// ghat = ghat*s, and M from it; the three are different vectors.
-void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
-
-/// Computes u on a packed [begin, end); may overwrite m or ghat.
-void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
-                const float* M, const float* m, const float* ghat, float* u);
-
-/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end).
-/// False if a parameter has turned non-finite. Without decay it touches only the selected
-/// parameters.
-[[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
-                          const float* u);
-
-/// Section 3 on vectors of full length: M replaces m, and w decays and is updated. False if a
-/// parameter has turned non-finite.
-[[nodiscard]] bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
-                         const float* g, float* m, float* w);
-
-/// True if no value is a NaN or an infinity.
-[[nodiscard]] bool finite(const float* values, Index size);
-
-/// The number of bits that two masks share.
-[[nodiscard]] Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count);
-
-// The codes in which the bits [begin, end) of a mask travel, at least one bit. Decoding returns
-// false if the code is not valid for k bits; any bits may be set then. In words that also hold
-// other coordinates, the segment's bits must be 0 before.
-
-/// A bitmap of ceil(n/8) bytes.
-void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
-[[nodiscard]] bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
-                                 std::uint64_t* words);
-
-/// The coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a
-/// byte, and a full block needs no escape.
-constexpr Index position_block = problem::tunable<Index>("position_block");
-/// A count for each block, and the positions in their blocks. Encoding writes no further than
-/// `positions_end`. Decoding reads as many positions as the counts say, if that is k.
-void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
-                      std::uint8_t* positions, const std::uint8_t* positions_end);
-[[nodiscard]] bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
-                                    Index end, Index k, std::uint64_t* words);
 
 /// Some words of a mask that is being made, from the word `first` on.
 struct MaskWords {

@@ -6,10 +6,8 @@
 #include <truestep/distributed/element.hpp>
 #include <truestep/problem/layout.hpp>
 
-// The passes over memory of a worker that trains by itself and meets others now and then:
-// optimizers without communication, drift, gossip. Like those of kernels.hpp they come in variants,
-// work on coordinates [begin, end) so that threads can share them, and give the same bits however
-// they are shared.
+// What the passes of kernels.hpp need of a worker that trains by itself and meets others now and then:
+// optimizers without communication, drift, gossip.
 
 namespace truestep::distributed {
 
@@ -41,17 +39,6 @@ struct InnerStep {
     float* m_to = nullptr;
     float* v_to = nullptr;
 };
-
-/// Takes one step. False if a gradient is not finite: the results are then invalid.
-[[nodiscard]] bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
-                         const InnerStep& vectors);
-
-/// Replaces x by y of section 13.3.
-void drift(float eta, Index begin, Index end, const float* theta, float* x);
-
-/// Sections 13.4 and 13.5 in one pass. False if a theta is not finite.
-[[nodiscard]] bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
-                          float* theta);
 
 } // namespace host
 
