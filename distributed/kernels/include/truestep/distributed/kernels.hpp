@@ -179,7 +179,7 @@ struct Table {
                              Index end, Index k, std::uint64_t* words);
 };
 
-/// That of the variant in use.
+/// The passes of the variant in use.
 [[nodiscard]] const Table& table();
 
 /// Calls a pass of the variant in use.
@@ -191,6 +191,7 @@ struct Pass {
 template <class Result, class... Arguments>
 Pass(Result (*Table::*)(Arguments...)) -> Pass<Result, Arguments...>;
 
+// Each pass is called by its name, such as fold(scalars, workers, ...).
 inline constexpr Pass first_unacceptable{&Table::first_unacceptable};
 inline constexpr Pass local_pass{&Table::local_pass};
 inline constexpr Pass extract{&Table::extract};
