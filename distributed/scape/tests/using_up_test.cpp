@@ -3,10 +3,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/scape/forwarding_backend.hpp>
@@ -26,7 +28,7 @@ problem::Layout larger_model() {
         {{"embed", 30'011, false}, {"norm", 33, true}, {"mlp", 61'001, false}, {"tiny", 70, false}});
 }
 
-enum class KnownBug { none, swaps_on_one_rank_only, writes_into_the_state };
+enum class KnownBug { none, swaps_on_one_rank_only, writes_into_the_state, ends_the_second_step };
 
 class Mistaken final : public ForwardingBackend, public ConsumedGradients {
   public:
@@ -50,11 +52,17 @@ class Mistaken final : public ForwardingBackend, public ConsumedGradients {
         return consumed_.local_pass_over(scalars, gradient);
     }
     void roll_back() override { consumed_.roll_back(); }
+    Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
+        if (++updates_ == 2 && known_bug_ == KnownBug::ends_the_second_step)
+            throw std::runtime_error("the update ends");
+        return ForwardingBackend::update(correction, scalars);
+    }
 
   private:
     ConsumedGradients& consumed_;
     KnownBug known_bug_;
     int rank_;
+    int updates_ = 0;
 };
 
 struct Tried {
@@ -187,6 +195,28 @@ TEST(UsingUp, ARefusedStepLeavesEveryBitAndNamesTheGradient) {
         run.bad = bad;
         EXPECT_EQ(differences(run), 0) << workers << " ranks, step " << at_step;
     }
+}
+
+TEST(UsingUp, AnInterruptedStepIsNamedAsWithoutIt) {
+    Tried run;
+    run.workers = 1;
+    run.known_bug = KnownBug::ends_the_second_step;
+    for (const bool uses_up : {false, true})
+        run_ranks(run.workers, [&](Communicator& communicator) {
+            const auto tried = make(run, communicator);
+            const auto take = [&](Index step) {
+                AlignedFloats gradient = gradient_of(0, step);
+                uses_up ? tried->step_using_up(gradient, 0.01) : tried->step(gradient, 0.01);
+            };
+            take(1);
+            EXPECT_THROW(take(2), std::runtime_error);
+            try {
+                take(3);
+                ADD_FAILURE() << "another step was taken";
+            } catch (const Halted& halted) {
+                EXPECT_THAT(halted.what(), testing::HasSubstr("step 2 was interrupted"));
+            }
+        });
 }
 
 TEST(UsingUp, BuffersThatAreSwappedOnOneRankOnlyAreSeen) {
