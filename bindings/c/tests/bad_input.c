@@ -69,6 +69,8 @@ void bad_input_is_told(void) {
     CHECK_FAILS(truestep_group_create(0, 1000, &group), TRUESTEP_ERROR, "a group of 0 ranks");
     CHECK_OK(truestep_group_create(2, 1000, &group));
     CHECK_FAILS(truestep_group_communicator(group, 2, &communicator), TRUESTEP_ERROR, "rank 2");
+    truestep_peers* peers = NULL;
+    CHECK_FAILS(truestep_group_peers(NULL, 0, &peers), TRUESTEP_ERROR, "group is NULL");
     truestep_group_destroy(group);
     truestep_optimizer_destroy(NULL);
     truestep_verdict_destroy(NULL);

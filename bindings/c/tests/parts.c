@@ -17,15 +17,20 @@ static void make_sum(float* sum, int32_t rank, int32_t step, int32_t parts) {
     }
 }
 
-static void give_bucket(truestep_optimizer* optimizer, const float* gradient, size_t tensor) {
+/* Gives some tensors that follow each other. */
+static void give_bucket(truestep_optimizer* optimizer, const float* gradient, const size_t* tensors,
+                        size_t count) {
     int64_t begin = 0;
-    for (size_t before = 0; before < tensor; ++before)
+    int64_t size = 0;
+    for (size_t before = 0; before < tensors[0]; ++before)
         begin += model[before].size;
+    for (size_t i = 0; i < count; ++i)
+        size += model[tensors[i]].size;
     /* It is copied, so later changes do not matter. */
     float values[SIZE];
-    memcpy(values, gradient + begin, (size_t)model[tensor].size * sizeof *values);
-    const truestep_values pieces[2] = {floats(values, 1), floats(values + 1, model[tensor].size - 1)};
-    CHECK_OK(truestep_optimizer_bucket(optimizer, &tensor, 1, pieces, 2));
+    memcpy(values, gradient + begin, (size_t)size * sizeof *values);
+    const truestep_values pieces[2] = {floats(values, 1), floats(values + 1, size - 1)};
+    CHECK_OK(truestep_optimizer_bucket(optimizer, tensors, count, pieces, 2));
     memset(values, 0x7f, sizeof values);
 }
 
@@ -43,9 +48,12 @@ static void give_parts(truestep_optimizer* optimizer, int32_t rank, int32_t step
         const truestep_values pieces[2] = {floats(part, 7), floats(part + 7, SIZE - 7)};
         if (number + 1 < parts || !in_buckets)
             CHECK_OK(truestep_optimizer_accumulate(optimizer, pieces, 2));
-        else
-            for (size_t tensor = TENSORS; tensor-- > 0;)
-                give_bucket(optimizer, part, tensor);
+        else {
+            const size_t last[2] = {TENSORS - 2, TENSORS - 1};
+            give_bucket(optimizer, part, last, 2);
+            for (size_t tensor = TENSORS - 2; tensor-- > 0;)
+                give_bucket(optimizer, part, &tensor, 1);
+        }
     }
 }
 

@@ -163,6 +163,14 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
             [&] { Rank rank(inner, setting); },
             ThrowsMessage<Error>("rank 1 was given another problem than rank 0: groups is 1,2 where rank 0 "
                                  "has 2,1; give all ranks the same"));
+        // Neither do ranks with another reduction.
+        setting.problem.settings.groups = {};
+        setting.reduction = inner.rank() == 1 ? Reduction::native : Reduction::ordered;
+        EXPECT_THAT(
+            [&] { Rank rank(inner, setting); },
+            ThrowsMessage<Error>("rank 1 was given another problem than rank 0: reduction is native "
+                                 "where rank 0 has ordered; give all ranks the same"));
+        setting.reduction = Reduction::ordered;
         // Settings without effect are no difference: norm, where nothing is clipped.
         setting.problem.settings.groups = {2, 1};
         if (inner.rank() == 1) {
