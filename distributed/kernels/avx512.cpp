@@ -35,7 +35,8 @@ TRUESTEP_TARGET inline Scores scores_of(Floats values) {
     return _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(greatest_score));
 }
 TRUESTEP_TARGET inline Scores greater_of(Scores a, Scores b) {
-    // Masked, though all count: GCC 12 takes the plain intrinsic for a use of something uninitialized.
+    // It is masked, though all count: GCC 12 takes the plain intrinsic for a use of something
+    // uninitialized.
     return _mm512_mask_max_epi32(a, 0xffff, a, b);
 }
 TRUESTEP_TARGET inline std::uint64_t above(Scores scores, Score limit) {

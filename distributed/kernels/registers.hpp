@@ -1,6 +1,6 @@
-// The quicker ways of words.hpp, written once for registers of any width. Each variant with expand and
-// compress, or tables in their place, includes it once, within its anonymous namespace, behind words.hpp;
-// hence no include guard. It has to have:
+// These are the quicker ways of words.hpp, written once for registers of any width. Each variant with
+// expand and compress, or tables in their place, includes it once, within its anonymous namespace, behind
+// words.hpp; hence no include guard. It has to have:
 //     Floats, Scores            a register of `group_size` values or scores; Floats has +, - and *
 //     ahead                     how far the streams are prefetched, in bytes
 //     all_of(value)             a register of it
@@ -85,7 +85,7 @@ template <bool watched, bool checks>
 TRUESTEP_TARGET inline void local_words_for(const Scalars& s, const LocalPass& pass, Index words,
                                             LocalPlace& at) {
     constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
-    // In registers, for what is stored may be anything.
+    // These are in registers, for what is stored may be anything.
     const float* g = pass.g + at.begin;
     const float* e = pass.e + at.begin;
     float* kept = pass.kept + at.begin;
@@ -118,7 +118,7 @@ TRUESTEP_TARGET inline void local_words_for(const Scalars& s, const LocalPass& p
             if constexpr (watched)
                 store(all + place, c);
             const Floats rest = left_of(to, place, c);
-            // What is behind the word's values is for later coordinates.
+            // The store also writes behind the word's values, where later coordinates belong.
             store(payload + bits_before(to, place), compressed(to, place, c));
             store(kept + place, rest);
         }

@@ -54,6 +54,11 @@ void bad_input_is_told(void) {
     CHECK_FAILS(truestep_optimizer_step(optimizer, NULL, 1, 0.01), TRUESTEP_ERROR, "gradient is NULL");
     CHECK_FAILS(truestep_optimizer_step(NULL, &whole, 1, 0.01), TRUESTEP_ERROR, "optimizer is NULL");
     truestep_optimizer_destroy(optimizer);
+    truestep_reference* reference = NULL;
+    CHECK_OK(truestep_reference_create(problem, &whole, 1, &reference));
+    CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_MASK, -1, &view), TRUESTEP_ERROR, "rank is -1");
+    CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_MASK, 1, &view), TRUESTEP_ERROR, "rank is 1");
+    truestep_reference_destroy(reference);
     truestep_problem_destroy(problem);
 
     CHECK_FAILS(truestep_timeline_start(NULL), TRUESTEP_ERROR, "file is NULL");

@@ -6,8 +6,8 @@
 #include <truestep/distributed/element.hpp>
 #include <truestep/problem/layout.hpp>
 
-// What the passes of kernels.hpp need of a worker that trains by itself and meets others now and then:
-// optimizers without communication, drift, gossip.
+// These are the arguments of the passes for a worker that trains by itself and meets others now and then:
+// optimizers without communication, drift, gossip. kernels.hpp has the passes.
 
 namespace truestep::distributed {
 
