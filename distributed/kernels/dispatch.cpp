@@ -1,5 +1,7 @@
 // Chooses the kernels for this CPU's instruction set, or those that TRUESTEP_KERNELS names.
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -12,34 +14,28 @@ namespace truestep::distributed::host {
 
 namespace {
 
-bool supported(Variant variant) {
-#if defined(__x86_64__)
-    switch (variant) {
-    case Variant::plain:
-        return true;
-    case Variant::avx2:
-        return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
-               __builtin_cpu_supports("popcnt") != 0;
-    case Variant::avx512:
-        return supported(Variant::avx2) && __builtin_cpu_supports("avx512f") != 0 &&
-               __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-               __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("bmi2") != 0;
-    }
-    return false;
-#else
-    return variant == Variant::plain;
-#endif
-}
+constexpr std::array<std::string_view, 4> names{"plain", "avx2", "avx512", "neon"};
 
-const Table& table_of(Variant variant) {
+/// Null where the variant is of another machine.
+const Table* find_table(Variant variant) {
+    if (variant == Variant::plain)
+        return &plain_table;
 #if defined(__x86_64__)
-    if (variant == Variant::avx512)
-        return avx512_table;
+    const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+                      __builtin_cpu_supports("popcnt") != 0;
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+                        __builtin_cpu_supports("avx512vl") != 0 &&
+                        __builtin_cpu_supports("avx512bw") != 0 &&
+                        __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("bmi2") != 0;
     if (variant == Variant::avx2)
-        return avx2_table;
+        return avx2 ? &avx2_table : nullptr;
+    if (variant == Variant::avx512)
+        return avx512 ? &avx512_table : nullptr;
+#elif defined(__aarch64__)
+    if (variant == Variant::neon)
+        return &neon_table;
 #endif
-    static_cast<void>(variant);
-    return plain_table;
+    return nullptr;
 }
 
 std::atomic<Variant>& chosen() {
@@ -50,36 +46,36 @@ std::atomic<Variant>& chosen() {
 } // namespace
 
 std::string_view name(Variant variant) {
-    switch (variant) {
-    case Variant::plain:
-        return "plain";
-    case Variant::avx2:
-        return "avx2";
-    case Variant::avx512:
-        return "avx512";
-    }
-    return "unknown";
+    const auto number = static_cast<std::size_t>(variant);
+    return number < names.size() ? names[number] : "unknown";
 }
 
 std::vector<Variant> supported_variants() {
     std::vector<Variant> result;
-    for (const Variant candidate : {Variant::plain, Variant::avx2, Variant::avx512})
-        if (supported(candidate))
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (const auto candidate = static_cast<Variant>(i); find_table(candidate) != nullptr)
             result.push_back(candidate);
     return result;
+}
+
+const Table& table_of(Variant variant) {
+    const Table* const result = find_table(variant);
+    if (result == nullptr)
+        throw std::invalid_argument("this machine has no " + std::string(name(variant)));
+    return *result;
 }
 
 Variant variant_for(const char* asked) {
     const std::vector<Variant> all = supported_variants();
     if (asked == nullptr)
         return all.back();
-    std::string names;
+    std::string here;
     for (const Variant one : all) {
         if (name(one) == asked)
             return one;
-        names += (names.empty() ? "" : ", ") + std::string(name(one));
+        here += (here.empty() ? "" : ", ") + std::string(name(one));
     }
-    throw std::invalid_argument("TRUESTEP_KERNELS=" + std::string(asked) + ": this machine has " + names);
+    throw std::invalid_argument("TRUESTEP_KERNELS=" + std::string(asked) + ": this machine has " + here);
 }
 
 Variant variant() {
@@ -87,8 +83,7 @@ Variant variant() {
 }
 
 void use_variant(Variant variant) {
-    if (!supported(variant))
-        throw std::invalid_argument("this machine has no " + std::string(name(variant)));
+    static_cast<void>(table_of(variant));
     chosen().store(variant, std::memory_order_relaxed);
 }
 

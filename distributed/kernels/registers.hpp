@@ -24,7 +24,18 @@ TRUESTEP_TARGET inline void store(float* at, Floats values) {
 
 /// The number of bits before `place`, so that no group waits for the one before it.
 TRUESTEP_TARGET inline Index bits_before(std::uint64_t word, Index place) {
+#if defined(__aarch64__)
+    // Each count goes through a vector register and back: two of them serve all places of a word.
+    const auto counts = [](std::uint64_t bits) {
+        return vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(vcreate_u8(bits))), 0);
+    };
+    std::uint64_t before = counts(word) * 0x0101'0101'0101'0100U;
+    if (place % 8 != 0)
+        before += counts(word & 0x0f0f'0f0f'0f0f'0f0fU);
+    return static_cast<Index>(before >> static_cast<unsigned>(place / 8 * 8) & 0xffU);
+#else
     return place == 0 ? 0 : std::popcount(word << static_cast<unsigned>(word_bits - place));
+#endif
 }
 
 /// Whether whole registers may be read or written from a word's first packed value on.
@@ -60,6 +71,7 @@ TRUESTEP_TARGET Index repack_words(Index words, const std::uint64_t* last, const
         if (packed_end - packed < (count > few ? count + group_size : few))
             break;
         if (count > few) {
+#pragma GCC unroll 16
             for (Index place = 0; place < word_bits; place += group_size) {
                 const Floats values = expanded(from, place, load(m + bits_before(from, place)));
                 store(packed + bits_before(to, place), compressed(to, place, values));
@@ -112,6 +124,7 @@ TRUESTEP_TARGET inline void local_words_for(const Scalars& s, const LocalPass& p
         float all[word_bits];
         const std::uint64_t from = last[word];
         const std::uint64_t to = current[word];
+#pragma GCC unroll 16
         for (Index place = 0; place < word_bits; place += group_size) {
             const Floats from_m = expanded(from, place, b1 * load(m + bits_before(from, place)));
             const Floats c = from_m + a1 * load(g + place) + load(e + place);
@@ -153,6 +166,7 @@ TRUESTEP_TARGET Index update_words(const Scalars& s, Index words, float* all_w,
         prefetch_word(w, ahead);
         const std::uint64_t bits = current[word];
         if (std::popcount(bits) > few) {
+#pragma GCC unroll 16
             for (Index place = 0; place < word_bits; place += group_size) {
                 // Less +0 every value stays what it is.
                 const Floats change =

@@ -78,14 +78,8 @@ void ask_oracle(const Operation& operation, const ThreadBuffers& place, const Ba
 std::vector<Form> all_forms() {
     namespace host = distributed::host;
     std::vector<Form> result;
-    for (const host::Variant variant : host::supported_variants()) {
-        const Table* table = &host::plain_table;
-#if defined(__x86_64__)
-        if (variant != host::Variant::plain)
-            table = variant == host::Variant::avx2 ? &host::avx2_table : &host::avx512_table;
-#endif
-        result.push_back({std::string(host::name(variant)), table});
-    }
+    for (const host::Variant variant : host::supported_variants())
+        result.push_back({std::string(host::name(variant)), &host::table_of(variant)});
     result.push_back({"device form", nullptr});
     return result;
 }

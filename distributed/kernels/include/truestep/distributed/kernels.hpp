@@ -21,7 +21,7 @@ namespace truestep::distributed::host {
 
 /// The instruction sets for which the passes are written. All give the same bits; the best one of
 /// the machine is used.
-enum class Variant : std::uint8_t { plain, avx2, avx512 };
+enum class Variant : std::uint8_t { plain, avx2, avx512, neon };
 [[nodiscard]] std::string_view name(Variant variant);
 /// The variants of this machine, from the plainest to the best.
 [[nodiscard]] std::vector<Variant> supported_variants();
