@@ -1,6 +1,7 @@
 // Other values of settings, possible and impossible, chosen from the settings' own list.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ std::vector<std::string> names_of_settings(const Settings& settings,
     return names;
 }
 
-/// Gives the setting another value. A number that is no whole one stays in [0, 1).
+/// Gives the setting another value, of a number that is no whole one the next: what rounds it, or writes few
+/// digits, must not take the two for the same.
 template <class Settings>
 void change_setting(Settings& settings, const std::string& changed) {
     visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
@@ -35,7 +37,7 @@ void change_setting(Settings& settings, const std::string& changed) {
         if constexpr (std::is_enum_v<Value>)
             value = static_cast<Value>(static_cast<int>(value) == 0 ? 1 : 0);
         else if constexpr (std::floating_point<Value>)
-            value = value == 0.5 ? 0.25 : 0.5;
+            value = value == 0 ? Value(0.5) : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
         else if constexpr (std::same_as<Value, bool>)
             value = !value;
         else
