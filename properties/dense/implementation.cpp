@@ -1,7 +1,10 @@
 // Runs an implementation of dense training on the ranks of a group, and records each step.
 #include "implementation.hpp"
 
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 
@@ -135,10 +138,19 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
     const fs::path earlier = folder / "earlier";
     part(scenario.problem.ranks, 1, restarts ? scenario.restart : scenario.steps, nowhere,
          [&](int) { return fs::path(folder); });
-    if (restarts && scenario.strange_rank >= 0)
+    if (restarts && scenario.strange_rank >= 0 && !scenario.is_older)
         part(
             scenario.problem.ranks, 1, scenario.restart, nowhere,
             [&](int rank) { return rank == scenario.strange_rank ? folder : fs::path(); }, false);
+    const auto older = restarts && scenario.is_older ? distributed::dense::latest(earlier) : std::nullopt;
+    const auto newer = older ? distributed::dense::latest(folder) : std::nullopt;
+    if (newer && group().speaks()) {
+        std::set<fs::path> names; // one a rank
+        for (const auto& entry : fs::directory_iterator(*older))
+            names.insert(entry.path().filename());
+        const fs::path& name = *std::next(names.begin(), scenario.strange_rank);
+        fs::copy_file(*older / name, *newer / name, fs::copy_options::overwrite_existing);
+    }
     if (restarts && scenario.stale_rank >= 0)
         part(
             scenario.problem.ranks, 1, scenario.restart - 1, nowhere,
@@ -179,6 +191,8 @@ void GroupImplementation::play(const Scenario& scenario, Index first, Index last
         subject = begin_(beginning, counted);
         (first == 1 ? record.steps : record.restarted)[first - 1] = seen(false);
         for (Index step = first; step <= last; ++step) {
+            if (scenario.is_older && step == last && !to.empty())
+                subject->save(to / "earlier");
             if (rank == scenario.failing_rank && step == scenario.failing_step)
                 counted.lose_link_after(static_cast<std::uint64_t>(scenario.exchanges));
             const int micro_batches = problem.micro_batches[static_cast<std::size_t>(rank)];

@@ -121,12 +121,15 @@ void none_begins_again(Trial& trial, const Scenario& scenario, const std::vector
     }
 }
 
-// 7. A checkpoint in which one file is of another run is refused on all ranks.
+// 7. A checkpoint in which one file is of another run, or of this one's step before, is refused on all
+// ranks.
 void strange_file(Trial& trial) {
     Scenario scenario = trial.scenario;
     scenario.strange_rank = static_cast<int>(trial.run_case.seed % scenario.problem.ranks);
+    scenario.is_older = trial.run_case.seed / 16 % 2 == 0;
     none_begins_again(trial, scenario, {"another run"},
-                      "the file of rank " + std::to_string(scenario.strange_rank) + " is of another run");
+                      "the file of rank " + std::to_string(scenario.strange_rank) + " is of another " +
+                          (scenario.is_older ? "step" : "run"));
 }
 
 // 7. A checkpoint of a run with another setting is refused on all ranks. Micro-batches may change.
@@ -256,8 +259,9 @@ std::vector<gate::Property> interruption_properties() {
                  restarted),
         property(7, "restart.other", "A restart on other ranks changes no bit of the state.", other_restart,
                  {"other number of ranks"}, restarted_with_others),
-        property(7, "restart.strange", "A checkpoint with a file of another run is refused on all ranks.",
-                 strange_file, {"restart", {"several ranks", 95}}, restarted_sharded),
+        property(7, "restart.strange",
+                 "A checkpoint with a file of another run or step is refused on all ranks.", strange_file,
+                 {"restart", {"several ranks", 95}}, restarted_sharded),
         property(7, "restart.settings", "A checkpoint of other settings is refused on all ranks.",
                  other_settings, {"restart"}, restarted),
         property(15, "restart.spoiled", "A state that is not finite does not begin again.", spoiled_state,

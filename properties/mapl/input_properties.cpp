@@ -19,6 +19,16 @@ namespace {
 
 // 16. Bad input to a call: one line, nothing sent, and the run continues as if it had not come.
 void refusals(Trial& trial) {
+    if (trial.run.codewords > 1) // one that two tokens may overflow, and no other token chooses
+        trial.scenario.other_start = [shape = codebooks_of(settings_of(trial.run))](int, Side,
+                                                                                    EndState& state) {
+            for (Floats* books : {&state.codebooks, &state.learned})
+                if (!books->empty()) {
+                    std::fill_n(books->begin() + static_cast<std::ptrdiff_t>(shape.at(0, 1)), shape.width,
+                                0.0F);
+                    books->at(shape.at(0, 1)) = 0x1.8p127F;
+                }
+        };
     trial.seen = trial.play(trial.scenario);
     std::vector<std::pair<Flaw, const char*>> flaws{
         {Flaw::id_beyond, "an id beyond the vocabulary"},
@@ -29,7 +39,12 @@ void refusals(Trial& trial) {
         flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
         trial.judged.kind(true, "too large a payload");
     }
+    if (trial.run.codewords > 1) {
+        flaws.emplace_back(Flaw::codeword_too_large, "tokens whose codeword would overflow");
+        trial.judged.kind(true, "too large a codeword");
+    }
     if (trial.candidate.names_differences()) { // others may have nothing of this
+        flaws.emplace_back(Flaw::last_not_finite, "another micro-batch, which is not finite");
         flaws.emplace_back(Flaw::state_within_a_step, "a question for its state within a step");
         flaws.emplace_back(Flaw::unlike_expected, "more tokens than it expects");
         flaws.emplace_back(Flaw::rate_impossible, "a rate that is not finite");
@@ -385,7 +400,8 @@ Case one_boundary(Case run) {
 
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
-                     refusals, {"several boundaries", "too large a payload"}, something_to_refuse),
+                     refusals, {"several boundaries", "too large a payload", "too large a codeword"},
+                     something_to_refuse),
             property(16, "overflow",
                      "A step whose gradient of A is not finite changes neither A nor m, on either side.",
                      overflow, {"several boundaries", "anchors", "payload of 16 bits"},

@@ -102,6 +102,7 @@ class Player {
 
     [[nodiscard]] bool receives() const { return place_ > 0; }
     [[nodiscard]] bool sends() const { return place_ + 1 < scenario_.workers(); }
+    [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(scenario_.run.width); }
     /// The number of a micro-batch in the whole step, over all replicas.
     [[nodiscard]] Index number_of(Index step, Index micro) const {
         return scenario_.replica_of(rank_) * scenario_.micro_batches(step) + micro;
@@ -220,8 +221,7 @@ class Player {
 
     /// A first token whose share of A's first column is the least number that bf16 rounds to none.
     [[nodiscard]] Floats too_large(Floats values, const Floats& subspace) const {
-        const auto width = static_cast<std::size_t>(scenario_.run.width);
-        for (std::size_t i = 0; i < width; ++i)
+        for (std::size_t i = 0; i < width(); ++i)
             values[i] = 0x1.FFp127F * subspace[i * static_cast<std::size_t>(scenario_.run.rank)];
         return values;
     }
@@ -239,8 +239,12 @@ class Player {
             first->second.clear();
     }
 
-    /// Asks all sides for their states, or sets their anchors, while a step is under way.
+    /// Sends one micro-batch more, asks all sides for their states, or sets their anchors, while a step is
+    /// under way.
     void try_within_a_step() {
+        if (sender_ && scenario_.flaw == Flaw::last_not_finite)
+            try_flaw(
+                [&] { sender_->forward(scenario_.micro_batches(0), Floats(width(), not_finite()), {0}); });
         for (AnySide* side : sides())
             if (scenario_.flaw == Flaw::state_within_a_step)
                 try_flaw([&] { static_cast<void>(side->state()); });
@@ -287,6 +291,11 @@ class Player {
         }
         if (flaw == Flaw::activation_too_large)
             try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
+        if (flaw == Flaw::codeword_too_large) {
+            Floats twice = too_large(Floats(width()), sender_->subspace());
+            twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
+            try_flaw([&] { sender_->forward(micro, twice, {0, 0}); });
+        }
         sender_->forward(micro, x, ids);
         show(key(step, micro, "X"), std::move(x));
     }
