@@ -243,8 +243,10 @@ class Player {
     /// under way.
     void try_within_a_step() {
         if (sender_ && scenario_.flaw == Flaw::last_not_finite)
-            try_flaw(
-                [&] { sender_->forward(scenario_.micro_batches(0), Floats(width(), not_finite()), {0}); });
+            try_flaw([&] {
+                sender_->forward(scenario_.micro_batches(0), Floats(width(), not_finite()),
+                                 std::vector<Id>{0});
+            });
         for (AnySide* side : sides())
             if (scenario_.flaw == Flaw::state_within_a_step)
                 try_flaw([&] { static_cast<void>(side->state()); });
@@ -294,7 +296,7 @@ class Player {
         if (flaw == Flaw::codeword_too_large) {
             Floats twice = too_large(Floats(width()), sender_->subspace());
             twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
-            try_flaw([&] { sender_->forward(micro, twice, {0, 0}); });
+            try_flaw([&] { sender_->forward(micro, twice, std::vector<Id>{0, 0}); });
         }
         sender_->forward(micro, x, ids);
         show(key(step, micro, "X"), std::move(x));
