@@ -1,10 +1,8 @@
 // Runs an implementation of dense training on the ranks of a group, and records each step.
 #include "implementation.hpp"
 
-#include <iterator>
+#include <algorithm>
 #include <limits>
-#include <optional>
-#include <set>
 #include <stdexcept>
 #include <system_error>
 
@@ -101,6 +99,19 @@ class WorkerUnderTest final : public RankUnderTest {
     std::unique_ptr<distributed::dense::Worker> worker_;
 };
 
+/// The files of a checkpoint, one a rank, in the ranks' order.
+std::vector<fs::path> files_in(const fs::path& folder, const fs::path& but = {}) {
+    std::vector<fs::path> files;
+    std::error_code none;
+    for (fs::recursive_directory_iterator at(folder, none), end; at != end; ++at)
+        if (at->path() == but)
+            at.disable_recursion_pending();
+        else if (at->is_regular_file())
+            files.push_back(at->path());
+    std::ranges::sort(files);
+    return files;
+}
+
 } // namespace
 
 Begin workers(MakeBackend backend) {
@@ -142,14 +153,12 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
         part(
             scenario.problem.ranks, 1, scenario.restart, nowhere,
             [&](int rank) { return rank == scenario.strange_rank ? folder : fs::path(); }, false);
-    const auto older = restarts && scenario.is_older ? distributed::dense::latest(earlier) : std::nullopt;
-    const auto newer = older ? distributed::dense::latest(folder) : std::nullopt;
-    if (newer && group().speaks()) {
-        std::set<fs::path> names; // one a rank
-        for (const auto& entry : fs::directory_iterator(*older))
-            names.insert(entry.path().filename());
-        const fs::path& name = *std::next(names.begin(), scenario.strange_rank);
-        fs::copy_file(*older / name, *newer / name, fs::copy_options::overwrite_existing);
+    if (restarts && scenario.is_older && !group().any(false) && group().speaks()) { // all have saved
+        const auto of = static_cast<std::size_t>(scenario.strange_rank);
+        const std::vector<fs::path> older = files_in(earlier);
+        const std::vector<fs::path> newer = files_in(folder, earlier);
+        if (of < std::min(older.size(), newer.size())) // else the run has failed
+            fs::copy_file(older[of], newer[of], fs::copy_options::overwrite_existing);
     }
     if (restarts && scenario.stale_rank >= 0)
         part(

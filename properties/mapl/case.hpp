@@ -73,7 +73,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"rotated", 40},
     {"orders that part", 80},
     {"too large a payload", 20},
-    {"too large a codeword", 12},
+    {"too large a codeword", 5},
     {"a projection overflows"}};
 
 /// The settings of a case; a line has all of them: "rank=2,width=4,workers=3,...".

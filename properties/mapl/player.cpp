@@ -222,7 +222,7 @@ class Player {
     /// A first token whose share of A's first column is the least number that bf16 rounds to none.
     [[nodiscard]] Floats too_large(Floats values, const Floats& subspace) const {
         for (std::size_t i = 0; i < width(); ++i)
-            values[i] = 0x1.FFp127F * subspace[i * static_cast<std::size_t>(scenario_.run.rank)];
+            values[i] = nearly_too_large * subspace[i * static_cast<std::size_t>(scenario_.run.rank)];
         return values;
     }
 

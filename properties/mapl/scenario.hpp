@@ -51,6 +51,9 @@ enum class Flaw : std::uint8_t {
     file_of_other_settings ///< loaded at the restart
 };
 
+/// The least number that bf16 rounds to none, and of which two add up to none.
+constexpr float nearly_too_large = 0x1.FFp127F;
+
 /// Everything that is given to the two sides of each boundary and to the stages between them. Properties
 /// change parts of it.
 struct Scenario {

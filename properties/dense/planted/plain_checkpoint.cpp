@@ -56,14 +56,18 @@ PlainState load_plain(Bug bug, const std::filesystem::path& folder, const Proble
     for (int rank = 0; rank < ranks; ++rank) {
         std::ifstream file(file_of(folder, rank));
         Index run = 0;
+        Index steps = 0;
         std::string settings;
-        if (!(file >> ranks >> run >> state.steps >> std::ws) || !std::getline(file, settings))
+        if (!(file >> ranks >> run >> steps >> std::ws) || !std::getline(file, settings))
             throw wrong(rank, "is missing");
         if (settings != settings_of(problem) && bug != checkpoints_settings_ignored)
             throw wrong(rank, "is of a run with " + settings + " and not " + settings_of(problem));
-        first_run = rank == 0 ? run : first_run;
-        if (run != first_run && bug != runs_mixed)
-            throw wrong(rank, "is of another run than rank 0's");
+        if (rank == 0) {
+            first_run = run;
+            state.steps = steps;
+        }
+        if ((run != first_run || steps != state.steps) && bug != runs_mixed)
+            throw wrong(rank, "is of another run or step than rank 0's");
         std::size_t i = 0;
         for (std::uint32_t w = 0, m = 0, v = 0; file >> i >> w >> m >> v;) {
             if (bug == owners_of_before && ranks != problem.ranks) {
