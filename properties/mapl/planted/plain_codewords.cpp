@@ -36,6 +36,7 @@ Word Codewords::nearest(const float* v, const Floats& of, std::size_t book) cons
 
 std::vector<Word> Codewords::indices(const Table& z) {
     std::vector<Word> all(z.rows * shape_.books);
+    const Floats before = learned_;
     const Floats encoded_by = wrong_ == learning_copy_encodes ? learned_ : books_;
     const auto rounds = static_cast<std::size_t>(settings_.quantization.rounds);
     Table left;
@@ -53,6 +54,10 @@ std::vector<Word> Codewords::indices(const Table& z) {
         for (std::size_t token = 0; token < z.rows && wrong_ != residual_not_subtracted; ++token)
             for (std::size_t i = 0; i < shape_.width; ++i)
                 left.at(token, i) -= encoded_by[shape_.at(book, all[token * shape_.books + book]) + i];
+    }
+    if (!plain::finite(learned_)) {
+        learned_ = before;
+        throw Error("a codeword is not finite; nothing was sent");
     }
     return all;
 }
