@@ -79,14 +79,33 @@ void refused_on_all_ranks(Trial& trial) {
         });
 }
 
+/// Two threads of rank 1 find one each, and the second one later than the first.
+Case refused_by_two_threads() {
+    Case run;
+    run.tensors = {{"a", 9'000, false}};
+    run.workers = 2;
+    run.data = problem::DataClass::normal;
+    run.seed = 2;
+    run.steps = 3;
+    run.chosen_place = 2; // the third step, the first coordinate
+    run.chosen_rank = 1;
+    return run;
+}
+
 } // namespace
 
 std::vector<Property> refusal_properties() {
-    return {{11, "refusal",
+    return {{11,
+             "refusal",
              "A gradient that is no number or too large is refused on all ranks, by name; no bit changes, "
              "and the next "
              "good step works.",
-             any_case, refused_on_all_ranks, usual_demands({"not in the first step"})}};
+             any_case,
+             refused_on_all_ranks,
+             usual_demands({"not in the first step"}),
+             [](const Implementation&) { return std::string(); },
+             [](Case&) {},
+             {refused_by_two_threads()}}};
 }
 
 } // namespace truestep::properties::scape

@@ -71,9 +71,10 @@ const std::vector<Way>& ways() {
         {"density",
          [](Case& run) {
              run.density = run.density == 0.25 ? 0.75 : 0.25;
-             run.start = run.density;
-             if (run.schedule == DensityRule::jumps) // as many entries, and others
+             if (run.schedule ==
+                 DensityRule::jumps) // as many entries, and often only the middle ones differ
                  return;
+             run.start = run.density;
              run.schedule = DensityRule::geometric;
              run.warm_up = 0;
          },
