@@ -71,9 +71,8 @@ const std::vector<Way>& ways() {
         {"density",
          [](Case& run) {
              run.density = run.density == 0.25 ? 0.75 : 0.25;
-             if (run.schedule ==
-                 DensityRule::jumps) // as many entries, and often only the middle ones differ
-                 return;
+             if (run.schedule == DensityRule::jumps)
+                 return; // as many entries, and often only those in the middle differ
              run.start = run.density;
              run.schedule = DensityRule::geometric;
              run.warm_up = 0;
