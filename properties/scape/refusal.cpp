@@ -79,10 +79,10 @@ void refused_on_all_ranks(Trial& trial) {
         });
 }
 
-/// Two threads of rank 1 find one each, and the second one later than the first.
+/// Two threads of rank 1 find one each. The second finds its own at the end of a long share, so later.
 Case refused_by_two_threads() {
     Case run;
-    run.tensors = {{"a", 9'000, false}};
+    run.tensors = {{"a", 200'000, false}};
     run.workers = 2;
     run.data = problem::DataClass::normal;
     run.seed = 2;
