@@ -20,13 +20,8 @@ namespace {
 // 16. Bad input to a call: one line, nothing sent, and the run continues as if it had not come.
 void refusals(Trial& trial) {
     const bool overflows = trial.run.codewords > 1 && trial.run.dyadic();
-    if (overflows) // a codeword that two tokens meet exactly, and no other token chooses
-        trial.scenario.other_start = [shape = codebooks_of(settings_of(trial.run))](int, Side,
-                                                                                    EndState& state) {
-            float* const word = state.codebooks.data() + shape.at(0, 1);
-            std::fill_n(word, shape.width, 0.0F);
-            *word = nearly_too_large;
-        };
+    if (overflows)
+        add_large_codeword(trial.scenario);
     trial.seen = trial.play(trial.scenario);
     std::vector<std::pair<Flaw, const char*>> flaws{
         {Flaw::id_beyond, "an id beyond the vocabulary"},
@@ -78,29 +73,6 @@ Case something_to_refuse(Case run) {
         run.data = DataClass::dyadic;
     }
     return run;
-}
-
-/// Compares, bit for bit, a run from a step on with one that resumes there.
-void goes_on_from(Trial& trial, Index step) {
-    const std::vector<RankRecording> resumed = trial.play(resumed_before(trial, step));
-    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
-        for (Index later = step; later < trial.run.steps; ++later) {
-            const auto compare = [&](Index rank, const std::string& in_run, const std::string& in_resumed) {
-                const auto at = static_cast<std::size_t>(rank);
-                trial.same(resumed[at].at(in_resumed), trial.seen[at].at(in_run), later,
-                           boundary_text(boundary, in_run), "that of a run that begins here");
-            };
-            for (const char* what : {"s.gA", "s.dE"})
-                compare(boundary, key(later, what), key(later - step, what));
-            for (const char* what : {"s.A", "s.m", "s.E"})
-                compare(boundary, key(later + 1, what), key(later + 1 - step, what));
-            for (const char* what : {"r.A", "r.E"})
-                compare(boundary + 1, key(later + 1, what), key(later + 1 - step, what));
-            for (Index micro = 0; micro < trial.run.micro; ++micro) {
-                compare(boundary, key(later, micro, "dX"), key(later - step, micro, "dX"));
-                compare(boundary + 1, key(later, micro, "Xhat"), key(later - step, micro, "Xhat"));
-            }
-        }
 }
 
 bool begins_with(const std::vector<std::uint8_t>& message, const Floats& values) {

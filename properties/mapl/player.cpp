@@ -1,8 +1,6 @@
 // A pipeline of stages: each rank takes its micro-batches forward and back in the order of the schedule.
 #include "player.hpp"
 
-#include <array>
-#include <bit>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -213,19 +211,6 @@ class Player {
         return made;
     }
 
-    /// One of those that are not finite: of some NaNs, rounding to 16 bits would make a number.
-    [[nodiscard]] float not_finite() const {
-        constexpr std::array all{0x7f80'0000U, 0xff80'0000U, 0x7fc0'0000U, 0x7fff'ffffU, 0x7f80'0001U};
-        return std::bit_cast<float>(all[static_cast<std::size_t>(scenario_.run.seed) / 4 % all.size()]);
-    }
-
-    /// A first token whose share of A's first column is the least number that bf16 rounds to none.
-    [[nodiscard]] Floats too_large(Floats values, const Floats& subspace) const {
-        for (std::size_t i = 0; i < width(); ++i)
-            values[i] = nearly_too_large * subspace[i * static_cast<std::size_t>(scenario_.run.rank)];
-        return values;
-    }
-
     /// Makes a call with bad input. If there are several, all must be refused.
     template <class Call>
     void try_flaw(const Call& call) {
@@ -244,7 +229,7 @@ class Player {
     void try_within_a_step() {
         if (sender_ && scenario_.flaw == Flaw::last_not_finite)
             try_flaw([&] {
-                sender_->forward(scenario_.micro_batches(0), Floats(width(), not_finite()),
+                sender_->forward(scenario_.micro_batches(0), Floats(width(), not_finite(scenario_.run)),
                                  std::vector<Id>{0});
             });
         for (AnySide* side : sides())
@@ -288,13 +273,14 @@ class Player {
         }
         if (flaw == Flaw::activation_not_finite) {
             Floats bad = x;
-            bad.back() = not_finite();
+            bad.back() = not_finite(scenario_.run);
             try_flaw([&] { sender_->forward(micro, bad, ids); });
         }
         if (flaw == Flaw::activation_too_large)
-            try_flaw([&] { sender_->forward(micro, too_large(x, sender_->subspace()), ids); });
+            try_flaw(
+                [&] { sender_->forward(micro, too_large(scenario_.run, x, sender_->subspace()), ids); });
         if (flaw == Flaw::codeword_too_large) {
-            Floats twice = too_large(Floats(width()), sender_->subspace());
+            Floats twice = too_large(scenario_.run, Floats(width()), sender_->subspace());
             twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
             try_flaw([&] { sender_->forward(micro, twice, std::vector<Id>{0, 0}); });
         }
@@ -314,11 +300,12 @@ class Player {
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
             Floats bad = g;
-            bad.front() = not_finite();
+            bad.front() = not_finite(scenario_.run);
             try_flaw([&] { receiver_->backward(micro, bad); });
         }
         if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
-            try_flaw([&] { receiver_->backward(micro, too_large(g, receiver_->subspace())); });
+            try_flaw(
+                [&] { receiver_->backward(micro, too_large(scenario_.run, g, receiver_->subspace())); });
         receiver_->backward(micro, g);
         show(key(step, micro, "G"), std::move(g));
     }
@@ -338,7 +325,7 @@ class Player {
             receiver_->end_step();
         if (sender_) {
             if (step == 0 && scenario_.flaw == Flaw::rate_impossible)
-                try_flaw([&] { sender_->end_step(static_cast<double>(not_finite())); });
+                try_flaw([&] { sender_->end_step(static_cast<double>(not_finite(scenario_.run))); });
             between_.when = key(step, "mean");
             show(key(step, "updated"), {sender_->end_step(scenario_.rate_of(step)) ? 1.0F : 0.0F});
             between_.when.clear();

@@ -1,4 +1,4 @@
-// Resumes a run from its recorded state.
+// Resumes a run from its recorded state, and compares the two.
 #include "resumed_scenario.hpp"
 
 #include <utility>
@@ -49,6 +49,28 @@ Scenario resumed_before(const Trial& trial, Index step) {
         return std::make_unique<ShiftedStage>(inner(stage), step);
     };
     return other;
+}
+
+void goes_on_from(Trial& trial, Index step) {
+    const std::vector<RankRecording> resumed = trial.play(resumed_before(trial, step));
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        for (Index later = step; later < trial.run.steps; ++later) {
+            const auto compare = [&](Index rank, const std::string& in_run, const std::string& in_resumed) {
+                const auto at = static_cast<std::size_t>(rank);
+                trial.same(resumed[at].at(in_resumed), trial.seen[at].at(in_run), later,
+                           boundary_text(boundary, in_run), "that of a run that begins here");
+            };
+            for (const char* what : {"s.gA", "s.dE"})
+                compare(boundary, key(later, what), key(later - step, what));
+            for (const char* what : {"s.A", "s.m", "s.E"})
+                compare(boundary, key(later + 1, what), key(later + 1 - step, what));
+            for (const char* what : {"r.A", "r.E"})
+                compare(boundary + 1, key(later + 1, what), key(later + 1 - step, what));
+            for (Index micro = 0; micro < trial.run.micro; ++micro) {
+                compare(boundary, key(later, micro, "dX"), key(later - step, micro, "dX"));
+                compare(boundary + 1, key(later, micro, "Xhat"), key(later - step, micro, "Xhat"));
+            }
+        }
 }
 
 } // namespace truestep::properties::mapl

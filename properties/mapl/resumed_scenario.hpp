@@ -1,4 +1,4 @@
-// Resumes a run from its recorded state.
+// Resumes a run from its recorded state, and compares the two.
 #pragma once
 
 #include "trial.hpp"
@@ -8,5 +8,8 @@ namespace truestep::properties::mapl {
 /// The rest of a run as its own scenario, from the recorded state before that step, which becomes step 0.
 /// For runs without codewords and trainers.
 [[nodiscard]] Scenario resumed_before(const Trial& trial, Index step);
+
+/// Compares, bit for bit, a run from a step on with one that resumes there.
+void goes_on_from(Trial& trial, Index step);
 
 } // namespace truestep::properties::mapl

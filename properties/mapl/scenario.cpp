@@ -228,6 +228,27 @@ distributed::PeerDisturbance held_back(const Scenario& scenario) {
     return disturbance;
 }
 
+float not_finite(const Case& run) {
+    constexpr std::array all{0x7f80'0000U, 0xff80'0000U, 0x7fc0'0000U, 0x7fff'ffffU, 0x7f80'0001U};
+    return std::bit_cast<float>(all[static_cast<std::size_t>(run.seed) / 4 % all.size()]);
+}
+
+constexpr float nearly_too_large = 0x1.FFp127F;
+
+Floats too_large(const Case& run, Floats values, const Floats& subspace) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(run.width); ++i)
+        values[i] = nearly_too_large * subspace[i * static_cast<std::size_t>(run.rank)];
+    return values;
+}
+
+void add_large_codeword(Scenario& scenario) {
+    scenario.other_start = [shape = codebooks_of(settings_of(scenario.run))](int, Side, EndState& state) {
+        float* const word = state.codebooks.data() + shape.at(0, 1);
+        std::fill_n(word, shape.width, 0.0F);
+        *word = nearly_too_large;
+    };
+}
+
 std::string change_a_setting(const Case& run, Settings& settings) {
     const std::set<std::string> of_codewords{"groups", "rounds", "subsets", "decay"};
     return gate::change_one_setting(settings, static_cast<std::size_t>(run.seed),

@@ -51,9 +51,6 @@ enum class Flaw : std::uint8_t {
     file_of_other_settings ///< loaded at the restart
 };
 
-/// The least number that bf16 rounds to none, and of which two add up to none.
-constexpr float nearly_too_large = 0x1.FFp127F;
-
 /// Everything that is given to the two sides of each boundary and to the stages between them. Properties
 /// change parts of it.
 struct Scenario {
@@ -118,6 +115,17 @@ struct Scenario {
 
 /// How messages are disturbed where they are held back.
 [[nodiscard]] distributed::PeerDisturbance held_back(const Scenario& scenario);
+
+/// A number that is not finite: of some NaNs, rounding to 16 bits would make a number.
+[[nodiscard]] float not_finite(const Case& run);
+
+/// Puts a token in the first place, whose share of A's first column is the least number that bf16 rounds to
+/// none, and of which two add up to none.
+[[nodiscard]] Floats too_large(const Case& run, Floats values, const Floats& subspace);
+
+/// Gives each boundary a codeword that two such tokens meet exactly, if A is dyadic, and no other one
+/// chooses.
+void add_large_codeword(Scenario& scenario);
 
 /// Gives one setting that a checkpoint holds another value, and returns its name.
 std::string change_a_setting(const Case& run, Settings& settings);

@@ -26,8 +26,8 @@ std::vector<std::string> names_of_settings(const Settings& settings,
     return names;
 }
 
-/// Gives the setting another value, of a number that is no whole one the next: what rounds it, or writes few
-/// digits, must not take the two for the same.
+/// Gives the setting another value, of a number that is no whole one the next: what rounds it, or writes
+/// few digits, must not take the two for the same.
 template <class Settings>
 void change_setting(Settings& settings, const std::string& changed) {
     visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
