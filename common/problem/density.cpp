@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -78,7 +79,8 @@ std::string DensitySchedule::text() const {
 std::string DensitySchedule::description() const {
     if (kind_ == DensityKind::recorded)
         return "one of " + std::to_string(values_.size()) + " recorded entries, from " +
-               shortest(values_.front()) + " to " + shortest(values_.back());
+               shortest(values_.front()) + " to " + shortest(values_.back()) + ", " +
+               shortest(std::accumulate(values_.begin(), values_.end(), 0.0)) + " in all";
     if (warm_up_ == 0)
         return shortest(target_);
     return std::string(kind_ == DensityKind::geometric ? "geometric" : "linear") + " from " +

@@ -1,6 +1,7 @@
 // These are the quicker ways of words.hpp, written once for registers of any width. Each variant with
 // expand and compress, or tables in their place, includes it once, within its anonymous namespace, behind
-// words.hpp; hence no include guard. It has to have:
+// words.hpp; hence no include guard. Loops over groups are unrolled, so that each place is a constant. The
+// variant has to have:
 //     Floats, Scores            a register of `group_size` values or scores; Floats has +, - and *
 //     ahead                     how far the streams are prefetched, in bytes
 //     all_of(value)             a register of it
@@ -25,7 +26,9 @@ TRUESTEP_TARGET inline void store(float* at, Floats values) {
 /// The number of bits before `place`, so that no group waits for the one before it.
 TRUESTEP_TARGET inline Index bits_before(std::uint64_t word, Index place) {
 #if defined(__aarch64__)
-    // Each count goes through a vector register and back: two of them serve all places of a word.
+    // Each count goes through a vector register and back: two of them serve all places of a word, which
+    // are multiples of 4.
+    static_assert(group_size % 4 == 0);
     const auto counts = [](std::uint64_t bits) {
         return vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(vcreate_u8(bits))), 0);
     };

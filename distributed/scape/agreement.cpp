@@ -88,7 +88,6 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
         std::ranges::find(all, "norm", &NamedSettings::value_type::first)->second = "without effect";
     all.insert(all.end(),
                {{"density", density.description()},
-                {"an entry of density", density.text()},
                 {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
                 {"reduction", std::string(name(options.reduction))},
                 {"largest_piece", std::to_string(options.largest_piece)},

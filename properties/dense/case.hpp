@@ -128,8 +128,8 @@ struct Scenario {
     int odd_rank = -1;      ///< that first tries a step with another rate or a micro-batch too few
     Index odd_step = 0;     ///< this one, which then is tried again
     double odd_rate = 0.0;  ///< what it adds to the last group's rate; 0: it lacks a micro-batch
-    int strange_rank = -1;  ///< whose file in the checkpoint is of another run, or of the step before
-    bool is_older = false;  ///< the latter
+    int strange_rank = -1;  ///< whose file in the checkpoint is of another run
+    bool is_older = false;  ///< or of the step before
     int stale_rank = -1;    ///< that begins again from the checkpoint of the step before
     int failing_rank = -1;  ///< whose link is cut; -1: none
     Index failing_step = 0; ///< in this step

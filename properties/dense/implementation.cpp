@@ -100,11 +100,11 @@ class WorkerUnderTest final : public RankUnderTest {
 };
 
 /// The files of a checkpoint, one a rank, in the ranks' order.
-std::vector<fs::path> files_in(const fs::path& folder, const fs::path& but = {}) {
+std::vector<fs::path> files_in(const fs::path& folder, const fs::path& excluded = {}) {
     std::vector<fs::path> files;
-    std::error_code none;
-    for (fs::recursive_directory_iterator at(folder, none), end; at != end; ++at)
-        if (at->path() == but)
+    std::error_code ignored;
+    for (fs::recursive_directory_iterator at(folder, ignored), end; at != end; ++at)
+        if (at->path() == excluded)
             at.disable_recursion_pending();
         else if (at->is_regular_file())
             files.push_back(at->path());
@@ -157,7 +157,7 @@ std::vector<RankRecord> GroupImplementation::run(const Scenario& scenario) const
         const auto of = static_cast<std::size_t>(scenario.strange_rank);
         const std::vector<fs::path> older = files_in(earlier);
         const std::vector<fs::path> newer = files_in(folder, earlier);
-        if (of < std::min(older.size(), newer.size())) // else the run has failed
+        if (older.size() == newer.size() && of < older.size()) // else the run has failed
             fs::copy_file(older[of], newer[of], fs::copy_options::overwrite_existing);
     }
     if (restarts && scenario.stale_rank >= 0)

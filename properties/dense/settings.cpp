@@ -138,6 +138,8 @@ void tried_again(Trial& trial) {
     const Index refused = trial.run_case.refused;
     scenario.odd_step = refused > 0 && seed % 2 == 0 ? refused : 1 + seed % scenario.steps;
     scenario.odd_rate = rates[static_cast<std::size_t>(seed) % std::size(rates)];
+    if (scenario.odd_rate == 0x1p-50)
+        scenario.odd_rate *= std::max(1.0, trial.run_case.lr);
     const bool lacks = scenario.odd_rate == 0.0;
     trial.kind(lacks, "a micro-batch is missing");
     const std::vector<RankRecord> others = trial.completed(trial.scenario);

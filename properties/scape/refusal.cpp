@@ -79,10 +79,11 @@ void refused_on_all_ranks(Trial& trial) {
         });
 }
 
-/// Two threads of rank 1 find one each. The second finds its own at the end of a long share, so later.
+/// Two threads of rank 1 find one each. It is larger than cases of programs and devices, which have no such
+/// threads. The second finds its own at the end of a long share, so later.
 Case refused_by_two_threads() {
     Case run;
-    run.tensors = {{"a", 200'000, false}};
+    run.tensors = {{"a", 200'001, false}};
     run.workers = 2;
     run.data = problem::DataClass::normal;
     run.seed = 2;

@@ -209,6 +209,8 @@ void none_begins(Trial& trial) {
         what = way->what;
         Case changed = run;
         way->change(changed);
+        if (what == "density" && !of.names_differences()) // a program is given the first density alone
+            changed.start = changed.density;
         other = trial.steps(changed, 0).setup;
         other.parameters = good.parameters;
     } else {

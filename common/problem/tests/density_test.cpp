@@ -74,7 +74,7 @@ TEST(DensityTest, IsDescribed) {
     EXPECT_EQ(DensitySchedule::linear(1.0, 0.5, 4).description(), "linear from 1 to 0.5 in 4 steps");
     EXPECT_EQ(DensitySchedule::geometric(1.0, 0.5, 4).description(), "geometric from 1 to 0.5 in 4 steps");
     EXPECT_EQ(DensitySchedule::recorded({1.0, 0.7}).description(),
-              "one of 2 recorded entries, from 1 to 0.7");
+              "one of 2 recorded entries, from 1 to 0.7, 1.7 in all");
 }
 
 TEST(DensityTest, RecordedEntriesBelongToTheStepsInOrder) {

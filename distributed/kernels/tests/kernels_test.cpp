@@ -81,9 +81,13 @@ TEST(VariantDeathTest, TheEnvironmentNamesOne) {
 /// Compares with the instruction sets that the operating system reports. A machine that loses its
 /// fastest kernels would test fewer, and pass.
 TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
+    std::vector<Variant> expected{Variant::plain};
 #if defined(__aarch64__)
-    // All have it, and an emulator shows the flags of the machine that it runs on.
-    EXPECT_EQ(supported_variants(), (std::vector<Variant>{Variant::plain, Variant::neon}));
+    expected.push_back(Variant::neon);
+#endif
+#if !defined(__x86_64__)
+    // An emulator shows the flags of the machine that it runs on.
+    EXPECT_EQ(supported_variants(), expected);
     return;
 #endif
     std::ifstream file("/proc/cpuinfo");
@@ -99,7 +103,6 @@ TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
     const auto has = [&](const std::vector<std::string>& all) {
         return std::ranges::all_of(all, [&](const std::string& flag) { return flags.contains(flag); });
     };
-    std::vector<Variant> expected{Variant::plain};
     if (has({"avx2", "bmi1", "popcnt"})) {
         expected.push_back(Variant::avx2);
         if (has({"avx512f", "avx512vl", "avx512bw", "avx512dq", "bmi2"}))

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +27,7 @@ using Kind = Damage::Kind;
 
 class Folder {
   public:
-    Folder() : path_(fs::path(testing::TempDir()) / "damage_test") {
+    Folder() : path_(fs::path(testing::TempDir()) / ("damage_test_" + std::to_string(getpid()))) {
         fs::remove_all(path_);
         fs::create_directories(path_ / "deeper");
     }

@@ -26,8 +26,8 @@ std::vector<std::string> names_of_settings(const Settings& settings,
     return names;
 }
 
-/// Gives the setting another value, of a number that is no whole one the next: what rounds it, or writes
-/// few digits, must not take the two for the same.
+/// Gives the setting another value, of a number that is no whole one the next (of epsilon, the next of
+/// fp32): what rounds it, or writes few digits, must not take the two for the same.
 template <class Settings>
 void change_setting(Settings& settings, const std::string& changed) {
     visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
@@ -37,7 +37,10 @@ void change_setting(Settings& settings, const std::string& changed) {
         if constexpr (std::is_enum_v<Value>)
             value = static_cast<Value>(static_cast<int>(value) == 0 ? 1 : 0);
         else if constexpr (std::floating_point<Value>)
-            value = value == 0 ? Value(0.5) : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
+            value = name == "epsilon"
+                        ? std::nextafter(static_cast<float>(value), std::numeric_limits<float>::infinity())
+                    : value == 0 ? Value(0.5)
+                                 : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
         else if constexpr (std::same_as<Value, bool>)
             value = !value;
         else
