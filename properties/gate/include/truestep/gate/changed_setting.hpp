@@ -38,7 +38,8 @@ void change_setting(Settings& settings, const std::string& changed) {
             value = static_cast<Value>(static_cast<int>(value) == 0 ? 1 : 0);
         else if constexpr (std::floating_point<Value>)
             value = name == "epsilon"
-                        ? std::nextafter(static_cast<float>(value), std::numeric_limits<float>::infinity())
+                        ? static_cast<Value>(std::nextafter(static_cast<float>(value),
+                                                            std::numeric_limits<float>::infinity()))
                     : value == 0 ? Value(0.5)
                                  : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
         else if constexpr (std::same_as<Value, bool>)
