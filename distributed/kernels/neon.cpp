@@ -22,7 +22,7 @@ namespace {
 constexpr Index group_size = 4;        ///< coordinates in a register
 constexpr std::uintptr_t ahead = 2048; ///< of the streams, in bytes; as AVX2 has it, for no Arm was at hand
 
-/// For each four bits of a mask the bytes that move four values between their places and a packed vector.
+/// These bytes move four values between their places and a packed vector, for each four bits of a mask.
 /// Where there is no value they exceed the register, which gives +0.
 struct Moves {
     constexpr explicit Moves(bool to_places) {

@@ -127,10 +127,10 @@ void strange_file(Trial& trial) {
     Scenario scenario = trial.scenario;
     scenario.strange_rank = static_cast<int>(trial.run_case.seed % scenario.problem.ranks);
     scenario.is_older = trial.run_case.seed / 16 % 2 == 0;
-    const std::string other = scenario.is_older ? "step" : "run";
+    const std::string other = scenario.is_older ? "step" : "another run";
     none_begins_again(trial, scenario, {other},
-                      "the file of rank " + std::to_string(scenario.strange_rank) + " is of another " +
-                          other);
+                      "the file of rank " + std::to_string(scenario.strange_rank) + " is of " +
+                          (scenario.is_older ? "the step before" : other));
 }
 
 // 7. A checkpoint of a run with another setting is refused on all ranks. Micro-batches may change.

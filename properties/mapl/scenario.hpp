@@ -46,7 +46,7 @@ enum class Flaw : std::uint8_t {
     anchor_within_a_step,  ///< set when all micro-batches have come back
     unlike_expected,       ///< a first micro-batch with more tokens than its receiver expects
     rate_impossible,       ///< of the sender's first step
-    codeword_too_large,    ///< two tokens near a codeword, whose sum is not finite
+    codeword_too_large,    ///< two tokens that meet a codeword; their sum is not finite
     last_not_finite,       ///< one micro-batch more than the sender's first step has
     file_of_other_settings ///< loaded at the restart
 };

@@ -62,7 +62,7 @@ void refused_on_all_ranks(Trial& trial) {
     const std::string place = good.setup.problem.layout.describe(index);
     Action bad = good.actions[static_cast<std::size_t>(refused - 1)];
     bad.gradients[rank][static_cast<std::size_t>(index)] = value;
-    // What comes behind it is not named, on this rank or on later ones.
+    // Later coordinates and later ranks are not named.
     if (index + 1 < run.size() && run.seed % 2 == 0)
         bad.gradients[rank].back() = unacceptable(static_cast<std::uint8_t>(run.seed + 1));
     for (std::size_t later = rank + 1; later < bad.gradients.size() && run.seed % 3 == 0; ++later)
