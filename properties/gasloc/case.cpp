@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include <truestep/problem/memory_limits.hpp>
 #include <truestep/problem/partition.hpp>
@@ -174,6 +175,19 @@ Case exact(Case run) {
     run.eta = dyadic(run.eta, 0.5);
     if (run.law == Law::complete) // lambda = 2/n
         run.workers = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(run.workers)));
+    // The last bit of a drift is 2^-12 or above, and each round moves theirs down by lambda * (alpha / 2)
+    // or by gamma. Beyond 2^-22 not all values fit into fp32.
+    const auto bits = [](double value) {
+        Index count = 0;
+        for (; value != std::floor(value); value *= 2.0)
+            ++count;
+        return count;
+    };
+    const Index of_weights = run.law == Law::given      ? 2
+                             : run.law == Law::complete ? bits(2.0 / static_cast<double>(run.workers))
+                                                        : 0;
+    const Index down = std::max({of_weights + bits(run.alpha / 2.0), bits(run.gamma), Index{1}});
+    run.rounds = std::clamp<Index>(10 / down, 1, run.rounds);
     run.restart = 0;
     return fitting(run);
 }

@@ -55,6 +55,10 @@ void restart_same(Trial& trial) {
     }
 }
 
+bool any_ended(const std::vector<RankRecording>& lives) {
+    return std::ranges::any_of(lives, [](const RankRecording& life) { return life.ended() > 0; });
+}
+
 // 14. Workers that restore within a round, or when it has ended, take it as if they had just begun.
 void restored_within(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
@@ -62,6 +66,8 @@ void restored_within(Trial& trial) {
     interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
     interrupted.ended_first = trial.run.seed / 2 % 2 == 0;
     trial.judged.kind(interrupted.ended_first, "a whole round is undone");
+    if (any_ended(trial.lives)) // all have to be there to restore
+        return;
     const std::vector<RankRecording> lives = trial.play(interrupted);
     trial.same(trial.lives, lives,
                "those without a restore " +
@@ -81,8 +87,8 @@ void other_settings(Trial& trial) {
                                  {"alpha", "gamma", "eta", "weight_decay", "allow_unstable"});
     trial.scenario.again = settings;
     const std::vector<RankRecording> lives = trial.play(trial.scenario);
-    if (std::ranges::any_of(lives, [](const RankRecording& life) { return life.ended() > 0; }))
-        return; // it saves nothing
+    if (any_ended(lives)) // it saves nothing
+        return;
     for (std::size_t i = 0; i < lives.size(); ++i) {
         const std::string& refused = lives[i].refused;
         trial.expect(!lives[i].restarted && refused.find(name) != std::string::npos &&
@@ -143,10 +149,13 @@ void restart_other(Trial& trial) {
         }
     for (int worker = 0; worker < workers; ++worker)
         mean.s = std::max(mean.s, trial.state(worker, at).s);
+    const bool finite = std::ranges::all_of(mean.theta, [](float value) { return std::isfinite(value); });
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
         const RankRecording& life = trial.lives[static_cast<std::size_t>(worker)];
-        trial.expect(life.restarted, at, [&] {
-            return "worker " + std::to_string(worker) + " did not begin again: " + life.refused;
+        trial.expect(life.restarted == finite, at, [&] {
+            return "worker " + std::to_string(worker) +
+                   (finite ? " did not begin again: " + life.refused
+                           : " begins again, although the sum over workers is not finite");
         });
         if (life.restarted && trial.is_exact())
             trial.same(mean, life.begun, at, worker, "the mean of all workers before the restart");
