@@ -25,7 +25,6 @@ struct truestep_optimizer {
     truestep::distributed::AlignedFloats
         used_up;                 ///< memory that a step may write into; empty until requested
     std::vector<float> bucketed; ///< one that comes in buckets, complete at the step
-    bool in_buckets = false;     ///< since the last step
     std::vector<float> moment;   ///< in full length, at the last look
 };
 
@@ -75,7 +74,7 @@ std::unique_ptr<truestep_optimizer> make(const truestep_problem& problem,
 }
 
 void refuse_after_buckets(const truestep_optimizer& handle) {
-    if (handle.in_buckets)
+    if (handle.optimizer->in_buckets())
         throw Error("a step with a gradient, after buckets of one; call truestep_optimizer_step_of_parts");
 }
 
@@ -88,11 +87,10 @@ std::span<const float> gradient_of(truestep_optimizer& handle, const truestep_va
 /// Prepares a step, or a bucket of it. If only this rank fails, its error ends the step on all
 /// ranks, which would otherwise wait for it.
 template <class Prepare, class Refuse>
-auto prepared_or(truestep_optimizer& handle, const Prepare& prepare, const Refuse& refuse) {
+auto prepared_or(const Prepare& prepare, const Refuse& refuse) {
     try {
         return prepare();
     } catch (const std::exception& error) {
-        handle.in_buckets = false;
         try {
             refuse(error.what());
         } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the first one is thrown
@@ -104,7 +102,6 @@ auto prepared_or(truestep_optimizer& handle, const Prepare& prepare, const Refus
 template <class Prepare>
 auto prepared(truestep_optimizer& handle, double learning_rate, const Prepare& prepare) {
     return prepared_or(
-        handle,
         [&] {
             if (!std::isfinite(learning_rate))
                 throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
@@ -143,7 +140,6 @@ void bucket(truestep_optimizer& handle, const std::size_t* first, std::size_t te
     const std::span<const std::size_t> tensors{first, tensor_count};
     handle.bucketed.resize(static_cast<std::size_t>(handle.optimizer->problem().layout.size()));
     prepared_or(
-        handle,
         [&] {
             if (tensor_count > 0)
                 need(first, "tensors");
@@ -151,13 +147,7 @@ void bucket(truestep_optimizer& handle, const std::size_t* first, std::size_t te
         },
         // All ranks refuse a bucket without tensors.
         [&](const char*) { handle.optimizer->bucket({}, handle.bucketed); });
-    handle.in_buckets = true;
-    try {
-        handle.optimizer->bucket(tensors, handle.bucketed);
-    } catch (...) {
-        handle.in_buckets = false; // they have been forgotten
-        throw;
-    }
+    handle.optimizer->bucket(tensors, handle.bucketed);
 }
 
 /// A mask's words are its bytes on supported machines (little-endian, like the trace format).
@@ -299,18 +289,14 @@ truestep_status truestep_optimizer_step_of_parts(truestep_optimizer* optimizer, 
     return guarded([&] {
         auto& of_rank = of(optimizer);
         prepared(*optimizer, learning_rate, [] {});
-        if (!optimizer->in_buckets)
+        if (!of_rank.in_buckets())
             return of_rank.step(learning_rate);
-        optimizer->in_buckets = false;
         of_rank.step(std::span<const float>(optimizer->bucketed), learning_rate);
     });
 }
 
 truestep_status truestep_optimizer_forget_parts(truestep_optimizer* optimizer) {
-    return guarded([&] {
-        of(optimizer).forget_parts();
-        optimizer->in_buckets = false;
-    });
+    return guarded([&] { of(optimizer).forget_parts(); });
 }
 
 truestep_status truestep_optimizer_progress(truestep_optimizer* optimizer) {

@@ -132,6 +132,10 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
     }
 }
 
+bool Scape::in_buckets() const {
+    return halted_.empty() && buckets_->any();
+}
+
 void Scape::forget_parts() {
     drop_parts();
     backend_->wait_idle();

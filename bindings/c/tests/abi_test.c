@@ -111,13 +111,7 @@ static void a_state_goes_on(const char* given, const char* folder) {
     truestep_optimizer* third = alone(given);
     for (int32_t step = 1; step <= 3; ++step)
         step_alone(first, step);
-    truestep_state state = {.struct_size = sizeof state, .step = truestep_optimizer_steps(first)};
-    CHECK_OK(truestep_optimizer_view(first, TRUESTEP_NEXT_MASK, &state.next_mask));
-    CHECK_OK(truestep_optimizer_view(first, TRUESTEP_MASK, &state.mask));
-    CHECK_OK(truestep_optimizer_view(first, TRUESTEP_PARAMETERS, &state.parameters));
-    CHECK_OK(truestep_optimizer_view(first, TRUESTEP_RESIDUAL, &state.residual));
-    CHECK_OK(truestep_optimizer_view(first, TRUESTEP_FIRST_MOMENT, &state.first_moment));
-    CHECK_OK(truestep_optimizer_exponent(first, &state.exponent));
+    truestep_state state = state_of(first);
     CHECK((state.exponent == -126) == (strstr(given, "e5m2") == NULL));
     CHECK_OK(truestep_optimizer_restore(second, &state));
     char path[4096];

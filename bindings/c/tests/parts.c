@@ -75,6 +75,10 @@ static void run_parts(int32_t rank, void* given) {
         /* What is given up leaves nothing behind. */
         give_parts(optimizer, rank, step + 1);
         CHECK_OK(truestep_optimizer_forget_parts(optimizer));
+        /* Nor does a state that is restored leave what it finds under way. */
+        give_parts(optimizer, rank, step + 1);
+        const truestep_state state = state_of(optimizer);
+        CHECK_OK(truestep_optimizer_restore(optimizer, &state));
         give_parts(optimizer, rank, step);
         CHECK_OK(truestep_optimizer_step_of_parts(optimizer, 0.01));
         step_reference_in_parts(reference, shared->ranks, step);

@@ -81,6 +81,17 @@ void check_views(truestep_optimizer* optimizer, truestep_reference* reference, i
     }
 }
 
+truestep_state state_of(truestep_optimizer* optimizer) {
+    truestep_state state = {.struct_size = sizeof state, .step = truestep_optimizer_steps(optimizer)};
+    CHECK_OK(truestep_optimizer_view(optimizer, TRUESTEP_NEXT_MASK, &state.next_mask));
+    CHECK_OK(truestep_optimizer_view(optimizer, TRUESTEP_MASK, &state.mask));
+    CHECK_OK(truestep_optimizer_view(optimizer, TRUESTEP_PARAMETERS, &state.parameters));
+    CHECK_OK(truestep_optimizer_view(optimizer, TRUESTEP_RESIDUAL, &state.residual));
+    CHECK_OK(truestep_optimizer_view(optimizer, TRUESTEP_FIRST_MOMENT, &state.first_moment));
+    CHECK_OK(truestep_optimizer_exponent(optimizer, &state.exponent));
+    return state;
+}
+
 typedef struct rank_call {
     void (*function)(int32_t, void*);
     int32_t rank;

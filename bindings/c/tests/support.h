@@ -50,6 +50,9 @@ int same(truestep_values a, truestep_values b);
 /* All that an optimizer shows beside what the reference has of this rank. */
 void check_views(truestep_optimizer* optimizer, truestep_reference* reference, int32_t rank);
 
+/* Views of what an optimizer holds, from which another, or the same, may go on. */
+truestep_state state_of(truestep_optimizer* optimizer);
+
 /* A communicator of the tests' own among threads, through truestep_exchanges. */
 typedef struct exchange_room exchange_room;
 exchange_room* exchange_room_make(int32_t ranks);

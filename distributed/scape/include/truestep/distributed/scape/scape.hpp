@@ -139,6 +139,8 @@ class Scape {
     /// forget_parts(), returns: a device may still read them. Other buckets at another step change
     /// no bit.
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
+    /// Whether the next step has to come with the gradient of the buckets given since the last one.
+    [[nodiscard]] bool in_buckets() const;
     /// Drops the parts given since the last step. With buckets, all ranks call it.
     void forget_parts();
 
