@@ -63,27 +63,33 @@ State load(const fs::path& checkpoint, const Problem& problem, const Options& op
     Problem before = problem;
     before.ranks = complete.front();
     before.micro_batches.assign(static_cast<std::size_t>(before.ranks), 1);
-    const storage::SafetensorsFile first(file_of(checkpoint, 0, before.ranks), files);
-    const auto said = first.metadata().find("sharded");
-    const bool sharded = said == first.metadata().end() || said->second == "true";
+    const auto words_of_file = [&](int of) {
+        storage::Words words =
+            storage::SafetensorsFile(file_of(checkpoint, of, before.ranks), files).metadata();
+        words.erase("checksum");
+        return words;
+    };
+    const storage::Words first = words_of_file(0);
+    const bool sharded = !first.contains("sharded") || first.at("sharded") == "true";
     const Ownership from(before, sharded);
     const Ownership to(problem, options.sharded);
     const auto size = static_cast<std::size_t>(layout_of(problem).size());
     const std::vector<float> nothing(size);
     State whole{0, 0, nothing, nothing, nothing};
-    for (int other = 0; other < (sharded ? before.ranks : 1); ++other) {
+    for (int other = 0; other < before.ranks; ++other) {
         const fs::path path = file_of(checkpoint, other, before.ranks);
+        const Error strange(path.string() +
+                            ": it is of another run or step than rank 0's; use another checkpoint");
+        if (words_of_file(other) != first)
+            throw strange;
+        if (other > 0 && !sharded) // it has what rank 0's has
+            continue;
         const State part = storage::load_state(files, path, format, settings_of(problem));
         const State expected = first_state(before, from, other, nothing);
-        if (other == 0) {
-            whole.run = part.run;
-            whole.steps = part.steps;
-        }
+        whole.steps = part.steps;
         for (const auto& [name, values] : format.parts) {
-            if ((part.*values).size() != (expected.*values).size() || part.run != whole.run ||
-                part.steps != whole.steps)
-                throw Error(path.string() + ": it is of another run or step than rank 0's; use another "
-                                            "checkpoint");
+            if ((part.*values).size() != (expected.*values).size())
+                throw strange;
             if (!(part.*values).empty())
                 from.unpack(other, (part.*values).data(), (whole.*values).data());
         }

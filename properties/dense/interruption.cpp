@@ -164,10 +164,9 @@ void stale_rank(Trial& trial) {
     none_begins_again(trial, scenario, {name, "step"}, name + " has the checkpoint of the step before");
 }
 
-Case restarted_sharded(Case run) {
+Case restarted_on_several(Case run) {
     run = restarted(run);
     run.workers = std::max<Index>(2, run.workers);
-    run.sharded = 1;
     run.refused = 0;
     return run;
 }
@@ -262,13 +261,13 @@ std::vector<gate::Property> interruption_properties() {
                  {"other number of ranks"}, restarted_with_others),
         property(7, "restart.strange",
                  "A checkpoint with a file of another run or step is refused on all ranks.", strange_file,
-                 {"restart", {"several ranks", 95}}, restarted_sharded),
+                 {"restart", {"several ranks", 95}}, restarted_on_several),
         property(7, "restart.settings", "A checkpoint of other settings is refused on all ranks.",
                  other_settings, {"restart"}, restarted),
         property(15, "restart.spoiled", "A state that is not finite does not begin again.", spoiled_state,
                  {"restart"}, restarted_with_momentum),
         property(14, "restart.stale", "Ranks that begin again from different steps refuse to.", stale_rank,
-                 {"restart", {"several ranks", 95}}, restarted_sharded),
+                 {"restart", {"several ranks", 95}}, restarted_on_several),
         of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
                             fault, {"a link was cut"}, with_several_ranks)),
         property(15, "halt", "A state that is not finite ends all ranks at once.", halt,
