@@ -303,10 +303,16 @@ Scenario scenario_of(const Case& run) {
         if (run.data != DataClass::dyadic)
             for (float& value : values)
                 value *= 0.7F + 0.1F * static_cast<float>(micro_batch % 4);
-        if (step == run.refused && micro_batch == run.seed % micro_batches_of(problem))
-            values[static_cast<std::size_t>(run.seed % size)] =
-                run.seed % 2 == 0 ? std::numeric_limits<float>::infinity()
-                                  : std::numeric_limits<float>::quiet_NaN();
+        if (step == run.refused) {
+            constexpr float most = 0x1p56F;
+            const bool is_bad = micro_batch == run.seed % micro_batches_of(problem);
+            float& value = values[static_cast<std::size_t>(run.seed % size)];
+            if (run.seed % 3 == 2) // beyond the limit, and the sum of two is not
+                value = is_bad ? 1.5F * most : -most;
+            else if (is_bad)
+                value = run.seed % 3 == 0 ? std::numeric_limits<float>::infinity()
+                                          : std::numeric_limits<float>::quiet_NaN();
+        }
         return values;
     };
     // A power of two from step to step, and another for each group.

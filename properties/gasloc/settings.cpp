@@ -168,8 +168,8 @@ void refusals(Trial& trial) {
         unstable.settings.momentum = Momentum::local;
         if (scenario.workers > 2)
             refused("it diverges", unstable, {"gamma"});
-        for (const Graph& edges : {Graph{{0, 0}}, Graph{{0, 1}, {1, 0}}, Graph{{0, 1, 0.5}, {1, 0, 0.25}},
-                                   Graph{{0, scenario.workers}}}) {
+        for (const Graph& edges : {Graph{{0, 0}}, Graph{{0, 1}, {1, 0}}, Graph{{0, 1}, {0, 2}, {1, 0}},
+                                   Graph{{0, 1, 0.5}, {1, 0, 0.25}}, Graph{{0, scenario.workers}}}) {
             Scenario given = scenario;
             given.settings.law = Law::given;
             given.settings.given = {edges};

@@ -155,6 +155,10 @@ std::pair<std::string, InvalidBuckets> spoilt(const Case& run, Cut cut) {
         cut.push_back({first});
         return of("a tensor comes twice", cut);
     case 2:
+        if (run.chosen_place % 2 == 0) { // with others between
+            cut[0].insert(cut[0].end(), cut[1].begin(), cut[1].end());
+            cut.erase(std::next(cut.begin()));
+        }
         cut.front().push_back(first);
         return of("a tensor stands twice in a bucket", cut);
     case 3:

@@ -108,40 +108,41 @@ static int same_boundary(const truestep_mapl_boundary* a, const truestep_mapl_bo
 }
 
 /* A step of a process with both sides. */
-static void step_alone(truestep_mapl_boundary* boundary, int32_t step) {
+static void step_alone(truestep_mapl_boundary* boundary, int32_t step, double rate) {
     int32_t stepped = 0;
     carry(boundary, boundary, 2 * step);
     carry(boundary, boundary, 2 * step + 1);
-    CHECK_OK(truestep_mapl_boundary_step(boundary, 0.1, NULL, &stepped));
+    CHECK_OK(truestep_mapl_boundary_step(boundary, rate, NULL, &stepped));
     CHECK(stepped == 1);
 }
 
-static void step_apart(truestep_mapl_boundary* sender, truestep_mapl_boundary* receiver, int32_t step) {
+static void step_apart(truestep_mapl_boundary* sender, truestep_mapl_boundary* receiver, int32_t step,
+                       double rate) {
     carry(sender, receiver, 2 * step);
     carry(sender, receiver, 2 * step + 1);
     truestep_values part;
     CHECK_OK(truestep_mapl_boundary_part(receiver, TRUESTEP_MAPL_RECEIVER, &part));
-    CHECK_OK(truestep_mapl_boundary_step(sender, 0.1, &part, NULL));
+    CHECK_OK(truestep_mapl_boundary_step(sender, rate, &part, NULL));
     const truestep_mapl_state made = look_at(sender);
     CHECK_OK(truestep_mapl_boundary_follow(receiver, &made.subspace));
     CHECK(same(look_at(receiver).subspace, made.subspace));
 }
 
 /* One handle, a handle a side, and one from a restored state: the same bits at every step. */
-static void two_handles_are_one(const char* text) {
+static void two_handles_are_one(const char* text, double rate) {
     truestep_mapl_boundary* one = make_boundary(text, NULL);
     truestep_mapl_boundary* sender = make_boundary(text, NULL);
     truestep_mapl_boundary* receiver = make_boundary(text, NULL);
     for (int32_t step = 0; step < 4; ++step) {
         const truestep_mapl_state before = look_at(one);
         truestep_mapl_boundary* later = make_boundary(text, &before);
-        step_alone(one, step);
-        step_apart(sender, receiver, step);
+        step_alone(one, step, rate);
+        step_apart(sender, receiver, step, rate);
         CHECK(same_boundary(one, sender));
         CHECK(truestep_mapl_boundary_steps(receiver) == step + 1);
         carry(later, later, 77);
         CHECK_OK(truestep_mapl_boundary_forget(later));
-        step_alone(later, step);
+        step_alone(later, step, rate);
         CHECK(same_boundary(one, later));
         const truestep_mapl_state now = look_at(sender);
         CHECK_OK(truestep_mapl_boundary_restore(later, &now));
@@ -149,7 +150,7 @@ static void two_handles_are_one(const char* text) {
         double distance = 1.0;
         double bound = 0.0;
         CHECK_OK(truestep_mapl_boundary_distance(one, &distance, &bound));
-        CHECK(distance <= bound && distance < 1e-5);
+        CHECK(distance <= bound && (distance < 1e-5 || rate > 0.1));
         truestep_mapl_boundary_destroy(later);
     }
     truestep_mapl_boundary_destroy(one);
@@ -164,7 +165,7 @@ static void the_receivers_part_counts(const char* text) {
     truestep_mapl_boundary* right = make_boundary(text, NULL);
     truestep_mapl_boundary* sender = make_boundary(text, NULL);
     truestep_mapl_boundary* receiver = make_boundary(text, NULL);
-    step_alone(right, 0);
+    step_alone(right, 0, 0.1);
     carry(sender, receiver, 0);
     carry(sender, receiver, 1);
     CHECK_FAILS(truestep_mapl_boundary_step(sender, 0.1, NULL, NULL), TRUESTEP_ERROR,
@@ -181,8 +182,8 @@ static void forms_are_near(void) {
     truestep_mapl_boundary* fast = make_boundary("width=4 rank=2 vocabulary=3", NULL);
     truestep_mapl_boundary* slow = make_boundary("width=4 rank=2 vocabulary=3 arithmetic=reference", NULL);
     for (int32_t step = 0; step < 3; ++step) {
-        step_alone(fast, step);
-        step_alone(slow, step);
+        step_alone(fast, step, 0.1);
+        step_alone(slow, step, 0.1);
         const truestep_mapl_state first = look_at(fast);
         const truestep_mapl_state second = look_at(slow);
         for (int i = 0; i < WIDTH * RANK; ++i) {
@@ -326,9 +327,10 @@ static void in_the_middle_of_a_step(truestep_mapl_boundary* boundary) {
 
 void mapl_is_right(void) {
     passes_are_right();
-    two_handles_are_one("width=4 rank=2 vocabulary=3");
-    two_handles_are_one("width=4 rank=2 vocabulary=3 order=momentum_first beta=0.5 seed=7");
-    two_handles_are_one("width=4 rank=2 vocabulary=3 arithmetic=reference");
+    two_handles_are_one("width=4 rank=2 vocabulary=3", 0.1);
+    two_handles_are_one("width=4 rank=2 vocabulary=3 order=momentum_first beta=0.5 seed=7", 0.1);
+    two_handles_are_one("width=4 rank=2 vocabulary=3 arithmetic=reference", 0.1);
+    two_handles_are_one("width=4 rank=2 vocabulary=3 retraction_iterations=1", 0.25);
     the_receivers_part_counts("width=4 rank=2 vocabulary=3");
     forms_are_near();
     bad_settings_are_told();
