@@ -80,11 +80,13 @@ State load(const fs::path& checkpoint, const Problem& problem, const Options& op
         const fs::path path = file_of(checkpoint, other, before.ranks);
         const Error strange(path.string() +
                             ": it is of another run or step than rank 0's; use another checkpoint");
+        const bool has_part = sharded || other == 0; // else it has what rank 0's has
+        const State part =
+            has_part ? storage::load_state(files, path, format, settings_of(problem)) : State();
         if (words_of_file(other) != first)
             throw strange;
-        if (other > 0 && !sharded) // it has what rank 0's has
+        if (!has_part)
             continue;
-        const State part = storage::load_state(files, path, format, settings_of(problem));
         const State expected = first_state(before, from, other, nothing);
         whole.steps = part.steps;
         for (const auto& [name, values] : format.parts) {

@@ -176,7 +176,7 @@ Case exact(Case run) {
     if (run.law == Law::complete) // lambda = 2/n
         run.workers = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(run.workers)));
     // The last bit of a drift is 2^-12 or above, and each round moves theirs down by lambda * (alpha / 2)
-    // or by gamma. Beyond 2^-22 not all values fit into fp32.
+    // or by gamma (under full averaging by gamma alone). Beyond 2^-22 not all values fit into fp32.
     const auto bits = [](double value) {
         Index count = 0;
         for (; value != std::floor(value); value *= 2.0)

@@ -83,10 +83,9 @@ void full_averaging(Trial& trial) {
 
 Case fully_averaged(Case run) {
     run.law = Law::complete;
-    run = exact(run);
     run.momentum = Momentum::gossiped;
     run.alpha = 1.0;
-    return run;
+    return exact(run);
 }
 
 } // namespace

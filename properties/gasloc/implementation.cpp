@@ -171,7 +171,9 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
         try {
             subjects.train(*subject, scenario, rank, round);
             if (apart)
-                life.taken += restore_apart(*subject, *std::move(apart), rank);
+                if (const std::string taken = restore_apart(*subject, *std::move(apart), rank);
+                    !taken.empty())
+                    life.taken = taken;
             seen.skipped = subject->round();
             seen.state = subject->state();
             if (const auto told = subject->told())

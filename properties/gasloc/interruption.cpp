@@ -66,7 +66,7 @@ void restored_within(Trial& trial) {
     interrupted.given_up = 1 + trial.run.seed % trial.scenario.rounds;
     interrupted.ended_first = trial.run.seed / 2 % 2 == 0;
     trial.judged.kind(interrupted.ended_first, "a whole round is undone");
-    if (any_ended(trial.lives)) // all have to be there to restore
+    if (any_ended(trial.lives)) // all must be there to restore
         return;
     const std::vector<RankRecording> lives = trial.play(interrupted);
     trial.same(trial.lives, lives,
@@ -147,9 +147,15 @@ void restart_other(Trial& trial) {
                 sum += (trial.state(worker, at).*part)[i];
             (mean.*part)[i] = sum / static_cast<float>(workers);
         }
-    for (int worker = 0; worker < workers; ++worker)
+    const auto is_finite = [](const Floats& values) {
+        return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+    };
+    // The sum of finite parameters may overflow; a worker with others should have halted.
+    bool finite = is_finite(mean.theta);
+    for (int worker = 0; worker < workers; ++worker) {
         mean.s = std::max(mean.s, trial.state(worker, at).s);
-    const bool finite = std::ranges::all_of(mean.theta, [](float value) { return std::isfinite(value); });
+        finite = finite || !is_finite(trial.state(worker, at).theta);
+    }
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
         const RankRecording& life = trial.lives[static_cast<std::size_t>(worker)];
         trial.expect(life.restarted == finite, at, [&] {
