@@ -1,5 +1,7 @@
 // Properties of sharding: who owns what, on how many ranks, in how many micro-batches, changes no bit.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "trial.hpp"
 
@@ -89,11 +91,12 @@ void micro_batches(Trial& trial) {
     const int count = one.problem.micro_batches.front();
     std::ranges::fill(one.problem.micro_batches, 1);
     one.gradient = [count, scenario = trial.scenario](const Problem&, Index rank, Index step) {
-        Floats mean = scenario.gradient(scenario.problem, rank * count, step);
-        for (Index i = 1; i < count; ++i) {
+        Floats mean(static_cast<std::size_t>(layout_of(scenario.problem).size()), -0.0F);
+        for (Index i = 0; i < count; ++i) {
             const Floats next = scenario.gradient(scenario.problem, rank * count + i, step);
-            for (std::size_t at = 0; at < mean.size(); ++at)
-                mean[at] += next[at];
+            for (std::size_t at = 0; at < mean.size(); ++at) // a step that one refuses, their mean refuses
+                mean[at] +=
+                    std::abs(next[at]) <= 0x1p56F ? next[at] : std::numeric_limits<float>::infinity();
         }
         for (float& value : mean)
             value /= scenario.problem.accumulation == Accumulation::mean ? static_cast<float>(count) : 1.0F;
