@@ -164,7 +164,7 @@ void stale_rank(Trial& trial) {
     none_begins_again(trial, scenario, {name, "step"}, name + " has the checkpoint of the step before");
 }
 
-Case restarted_on_several(Case run) {
+Case restarted_by_many(Case run) {
     run = restarted(run);
     run.workers = std::max<Index>(2, run.workers);
     run.refused = 0;
@@ -253,22 +253,21 @@ std::vector<gate::Property> interruption_properties() {
     return {property(8, "masters",
                      "Copies are the nearest of bf16, and masters those of a run without them.", masters,
                      {{"copies", 95}, {"restart", 15}}, with_copies),
-            property(10, "refused",
-                     "A step with a gradient that is not acceptable changes nothing on any rank.", refused,
-                     {{"refused", 95}, "momentum"}, with_refusal),
+            property(10, "refused", "A step with a gradient that is refused changes nothing on any rank.",
+                     refused, {{"refused", 95}, "momentum"}, with_refusal),
             property(7, "restart.same", "A restart on as many ranks changes no bit.", restart, {"restart"},
                      restarted),
             property(7, "restart.other", "A restart on other ranks changes no bit of the state.",
                      other_restart, {"other number of ranks"}, restarted_with_others),
             property(7, "restart.strange",
                      "A checkpoint with a file of another run or step is refused on all ranks.",
-                     strange_file, {"restart", {"several ranks", 95}}, restarted_on_several),
+                     strange_file, {"restart", {"several ranks", 95}}, restarted_by_many),
             property(7, "restart.settings", "A checkpoint of other settings is refused on all ranks.",
                      other_settings, {"restart"}, restarted),
             property(15, "restart.spoiled", "A state that is not finite does not begin again.",
                      spoiled_state, {"restart"}, restarted_with_momentum),
             property(14, "restart.stale", "Ranks that begin again from different steps refuse to.",
-                     stale_rank, {"restart", {"several ranks", 95}}, restarted_on_several),
+                     stale_rank, {"restart", {"several ranks", 95}}, restarted_by_many),
             of_threads(property(15, "fault", "A rank whose link is cut ends all ranks, and they name it.",
                                 fault, {"a link was cut"}, with_several_ranks)),
             property(15, "halt", "A state that is not finite ends all ranks at once.", halt,

@@ -71,7 +71,7 @@ std::map<Bug, Catches> read(const std::string& path) {
     return all;
 }
 
-/// What all properties catch in the first few cases. What is caught by timing, by a rank that never
+/// Returns what all properties catch in the first few cases. What is caught by timing, by a rank that never
 /// comes, or by memory beyond its own (scape's 57), is not taken.
 Catches catches_of(const gate::System& system, const gate::Implementation& implementation) {
     constexpr int few = 2;
