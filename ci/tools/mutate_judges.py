@@ -88,7 +88,11 @@ class Tree:
         # through it as well, or the objects of tests, which hold their files' names, would differ by the way that they were named.
         self.environment = {"CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-w"}
         self.sources, self.build = folder, folder / "build/mutant"
-        self.kept, self.mark, self.scratch = folder / "build/kept", folder / "build/mutated", folder / "build/scratch"
+        self.kept, self.mark = folder / "build/kept", folder / "build/mutated"
+        # Tests sync their checkpoints to disk, which costs nothing in memory. Two trees have two names.
+        self.scratch = pathlib.Path("/dev/shm", f"truestep{folder}".replace("/", "-"))
+        if not os.access("/dev/shm", os.W_OK):
+            self.scratch = folder / "build/scratch"
 
     def prepare(self, files, targets):
         self.scratch.mkdir(parents=True, exist_ok=True)
