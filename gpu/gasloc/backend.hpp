@@ -136,8 +136,10 @@ class BlockBackend final : public Backend {
         return found == 0;
     }
 
+    /// Callers may hold pointers to what there is, so its memory must not move.
     void set(Floats& to, const std::vector<float>& from) {
-        machine_.resize(to, static_cast<Index>(from.size()));
+        if (to.size() != static_cast<Index>(from.size()))
+            machine_.resize(to, static_cast<Index>(from.size()));
         machine_.upload(to.data(), from.data(), to.size());
     }
     [[nodiscard]] std::vector<float> downloaded(const Floats& from) {

@@ -315,11 +315,13 @@ Scenario scenario_of(const Case& run) {
         }
         return values;
     };
-    // A power of two from step to step, and another for each group.
+    // A power of two from step to step, and another for each group. A warm-up may begin at 0.
     scenario.rates = [run, groups = scenario.problem.groups.size()](Index step) {
+        const bool rests = step == 1 && run.steps > 1 && run.seed % 8 == 3;
         std::vector<double> rates;
         for (std::size_t group = 0; group < groups; ++group)
-            rates.push_back(run.lr * (step % 2 == 1 ? 1.0 : 0.5) / static_cast<double>(group + 1));
+            rates.push_back(rests ? 0.0
+                                  : run.lr * (step % 2 == 1 ? 1.0 : 0.5) / static_cast<double>(group + 1));
         return rates;
     };
     return scenario;

@@ -8,6 +8,7 @@
 
 #include <truestep/distributed/counting.hpp>
 #include <truestep/distributed/dense/checkpoint.hpp>
+#include <truestep/gate/leftovers.hpp>
 #include <truestep/gate/lender.hpp>
 #include <truestep/gate/record.hpp>
 #include <truestep/problem/error.hpp>
@@ -42,10 +43,10 @@ class WorkerUnderTest final : public RankUnderTest {
     void add(std::span<const float> gradient) override {
         const auto add = [this](std::span<const float> lent) { worker_->add(lent); };
         if (!last_.empty())
-            lender_.lend(last_, add);
+            lender_.lend_after_too_many(last_, add);
         last_.assign(gradient.begin(), gradient.end());
         if (!options_.sharded)
-            lender_.lend(std::exchange(last_, {}), add);
+            lender_.lend_after_too_many(std::exchange(last_, {}), add);
     }
     bool step(const std::vector<double>& rates) override {
         try {
@@ -67,6 +68,8 @@ class WorkerUnderTest final : public RankUnderTest {
     }
     void save(const fs::path& folder) const override {
         distributed::dense::save(folder, problem_, options_, worker_->state(), rank_);
+        if (rank_ == 0)
+            gate::add_what_is_no_checkpoint(folder, "step", "rank");
     }
 
   private:

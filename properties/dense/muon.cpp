@@ -110,6 +110,12 @@ void orthogonal(Trial& trial) {
             const std::size_t index = groups_of(problem)[tensor];
             const Group& group = problem.groups[index];
             const double rate = trial.scenario.rates(step)[index];
+            if (rate == 0.0) { // it says nothing of the direction
+                trial.same(part_of(problem, tensor, before), part_of(problem, tensor, whole.w), step,
+                           "the masters of tensor " + problem.tensors[tensor].name,
+                           "those before a step of rate 0");
+                continue;
+            }
             const Eigen::MatrixXd moved =
                 (matrix(before) * (1.0 - rate * group.weight_decay) - matrix(whole.w)) /
                 (rate * rate_factor(group.scale, shape[0], shape[1]));

@@ -280,7 +280,13 @@ std::vector<std::pair<std::string, std::function<void(Problem&)>>> changes_of(co
              Group& group = other.groups.back();
              group.epsilon += group.rule == Rule::sgd ? 0.0 : 1000.0;
          }},
-        {"micro_batches", [](Problem& other) { ++other.micro_batches.back(); }},
+        // In some cases there are as many in all.
+        {"micro_batches",
+         [](Problem& other) {
+             ++other.micro_batches.back();
+             if (other.order == Order::rank && other.ranks > 1 && other.micro_batches.front() % 2 == 0)
+                 --other.micro_batches.front();
+         }},
         {"rule", [](Problem& other) {
              Group& group = other.groups.back();
              group = group_of(group.rule == Rule::sgd ? Rule::adam : Rule::sgd, group.roles);

@@ -51,6 +51,10 @@ struct RankRecording {
     }
 };
 
+[[nodiscard]] inline bool any_ended(const std::vector<RankRecording>& lives) {
+    return std::ranges::any_of(lives, [](const RankRecording& life) { return life.ended() > 0; });
+}
+
 /// How the workers of an implementation are made. Both functions are called on all ranks, and throw
 /// truestep::Error where ranks or settings do not fit. `threads` is the case's, for workers that can share
 /// work out.
@@ -99,6 +103,7 @@ class Implementation : public gate::Implementation {
     /// Whether all workers are threads of this process.
     [[nodiscard]] virtual bool in_process() const = 0;
     [[nodiscard]] virtual VisibleState visible() const { return {}; }
+    [[nodiscard]] virtual bool names_differences() const { return false; }
 };
 
 /// An implementation in C++ whose workers talk through peers.
@@ -113,6 +118,7 @@ class Workers final : public gate::GroupImplementation<Implementation> {
 
     [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;
     [[nodiscard]] bool in_process() const override { return group().name() == "in_process"; }
+    [[nodiscard]] bool names_differences() const override { return placement().names_differences; }
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,

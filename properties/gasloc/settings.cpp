@@ -197,19 +197,35 @@ void refusals(Trial& trial) {
     }
 }
 
-/// Whether a run begins has to follow from whether disagreement grows.
+/// Whether a run begins, and begins again, has to follow from whether disagreement grows.
 void begins_if_stable(Trial& trial, Settings settings, bool stable) {
     settings.allow_unstable = false;
     Scenario scenario = trial.scenario;
     scenario.settings = std::move(settings);
     scenario.rounds = 1;
-    for (const RankRecording& life : trial.play(scenario))
-        trial.expect(life.refused.empty() == stable, 1, [&] {
+    const auto judge = [&](const RankRecording& life, bool begins, const std::string& again) {
+        trial.expect(begins == stable, 1, [&] {
             return "with alpha " + shortest(scenario.settings.alpha) + ", gamma " +
                    shortest(scenario.settings.gamma) +
-                   (stable ? " disagreement shrinks, and a worker does not begin: " + life.refused
-                           : " disagreement grows, and all begin");
+                   (stable
+                        ? " disagreement shrinks, and a worker does not begin" + again + ": " + life.refused
+                        : " disagreement grows, and all begin" + again);
         });
+    };
+    for (const RankRecording& life : trial.play(scenario))
+        judge(life, life.refused.empty(), "");
+    if (!trial.candidate.names_differences()) // others may look only when a run begins
+        return;
+    // They begin again from a checkpoint of a run that was allowed to diverge.
+    scenario.again = scenario.settings;
+    scenario.settings.allow_unstable = true;
+    scenario.rounds = 2;
+    scenario.restart = 1;
+    const std::vector<RankRecording> lives = trial.play(scenario);
+    if (any_ended(lives)) // it saves nothing
+        return;
+    for (const RankRecording& life : lives)
+        judge(life, life.restarted, " again");
 }
 
 /// The greatest alpha with which disagreement shrinks; 0 if even a small one is too large.
@@ -291,13 +307,14 @@ Case under_a_law(Case run) {
 } // namespace
 
 std::vector<gate::Property> setting_properties() {
-    return {property(17, "settings", "Each setting matters: another value gives other bits.",
-                     settings_matter, {{"neighbours", 60}}, mattering),
-            property(18, "refusal", "What cannot go well does not begin on any rank, and says why.",
-                     refusals, {"several ranks"}, without_restart),
-            property(18, "refusal.unstable",
-                     "What diverges does not begin, and what does not does, close to the border.", borders,
-                     {"just stable", "just unstable"}, under_a_law)};
+    return {
+        property(17, "settings", "Each setting matters: another value gives other bits.", settings_matter,
+                 {{"neighbours", 60}}, mattering),
+        property(18, "refusal", "What cannot go well does not begin on any rank, and says why.", refusals,
+                 {"several ranks"}, without_restart),
+        property(18, "refusal.unstable",
+                 "What diverges does not begin, nor begin again; what does not does, close to the border.",
+                 borders, {"just stable", "just unstable"}, under_a_law)};
 }
 
 } // namespace truestep::properties::gasloc

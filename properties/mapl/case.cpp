@@ -67,7 +67,7 @@ std::vector<gate::Setting<Case>> settings() {
             .asked("tokens of a micro-batch")
             .in_rows({"3", "33"}),
         number("uneven", &Case::uneven, 0, 1),
-        number("vocabulary", &Case::vocabulary, 1, 1 << 20)
+        number("vocabulary", &Case::vocabulary, 1, greatest_vocabulary)
             .draws(rc::gen::map(from_to<Index>(0, 11), vocabulary_of), &Case::vocabulary)
             .asked("numbers of ids; any without it"),
         number("micro", &Case::micro, 0, 1000)
@@ -207,6 +207,9 @@ const gate::CaseSpec<Case>& spec() {
                 if (run.rank > run.width)
                     throw Error("case: rank is " + std::to_string(run.rank) +
                                 "; it must be at most the width, which is " + std::to_string(run.width));
+                if (run.anchors != Anchors::none && run.vocabulary > most_anchored)
+                    throw Error("case: vocabulary is " + std::to_string(run.vocabulary) +
+                                "; with anchors it must be at most " + std::to_string(most_anchored));
                 fit(run);
             },
         .features = {{"trainer",
@@ -224,10 +227,12 @@ const gate::CaseSpec<Case>& spec() {
         .is_row = is_row,
         .fits_pins =
             [](Case& run, const Case&, const gate::Overrides& overrides) {
-                // Changes the one that the user did not give.
+                // Changes what the user did not give.
                 if (run.rank > run.width)
                     (overrides.contains("width") ? run.rank : run.width) =
                         overrides.contains("width") ? run.width : run.rank;
+                if (run.vocabulary > most_anchored && !overrides.contains("anchors"))
+                    run.anchors = Anchors::none;
             }};
     return all;
 }
@@ -243,7 +248,7 @@ Settings settings_of(const Case& run) {
     settings.vocabulary = run.vocabulary;
     settings.anchors = run.anchors;
     settings.order = run.order;
-    settings.beta = run.dyadic() ? 0.5 : 0.9;
+    settings.beta = run.dyadic() ? 0.5 : run.seed % 4 == 1 ? 0.999 : 0.9;
     settings.seed = static_cast<std::uint64_t>(run.seed);
     settings.payload = run.payload;
     settings.quantization = {run.codewords, run.groups, run.rounds, run.subsets,

@@ -24,6 +24,9 @@ enum class Trainer : std::uint8_t {
     scape, ///< SCAPE
 };
 
+/// The most rows of a table that a case can make.
+constexpr Index most_anchored = 1 << 20;
+
 /// A few small numbers from which everything follows; a case is one line of text.
 struct Case {
     static const gate::ListedKind<Case> kinds[];

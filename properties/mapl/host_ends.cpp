@@ -48,8 +48,8 @@ class OurSender final : public Wrapped<AnySender, Sender> {
         if (is_other(micro))
             made_.forward(micro, Floats(activations.begin(), activations.end()), ids);
         else
-            lender_.lend(activations,
-                         [&](std::span<const float> lent) { made_.forward(micro, lent, ids); });
+            lender_.lend_after_too_many(
+                activations, [&](std::span<const float> lent) { made_.forward(micro, lent, ids); });
     }
     Floats backward(Index micro) override {
         if (is_other(micro))
@@ -74,7 +74,8 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
         return made_.forward(micro, tokens);
     }
     void backward(Index micro, std::span<const float> gradient) override {
-        lender_.lend(gradient, [&](std::span<const float> lent) { made_.backward(micro, lent); });
+        lender_.lend_after_too_many(gradient,
+                                    [&](std::span<const float> lent) { made_.backward(micro, lent); });
     }
     void end_step() override { made_.end_step(); }
 

@@ -16,6 +16,15 @@ const Floats& RankRecording::at(const std::string& key) const {
     return found->second;
 }
 
+Floats halves_of(const std::vector<Id>& ids) {
+    Floats all;
+    for (const Id id : ids) {
+        all.push_back(static_cast<float>(id >> 16U));
+        all.push_back(static_cast<float>(id & 0xffffU));
+    }
+    return all;
+}
+
 std::string key(Index step, Index micro, const std::string& what) {
     return "step " + std::to_string(step) + ", micro-batch " + std::to_string(micro) + ": " + what;
 }

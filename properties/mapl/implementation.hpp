@@ -19,9 +19,9 @@ namespace truestep::properties::mapl {
 /// The recording of one rank. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
 struct RankRecording {
-    /// Vectors by step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. By step,
-    /// before it: s.A, s.m, s.E, s.C, s.L of the sender and r.A, r.E, r.C of the receiver; after it: s.gA,
-    /// s.dE, r.dE, and dW of the stage. s.gA is this replica's own gradient, s.gM the one that A has
+    /// Vectors by step, micro-batch and name: X, Xhat, ids (halves_of() what the receiver has), G, dX. By
+    /// step, before it: s.A, s.m, s.E, s.C, s.L of the sender and r.A, r.E, r.C of the receiver; after it:
+    /// s.gA, s.dE, r.dE, and dW of the stage. s.gA is this replica's own gradient, s.gM the one that A has
     /// followed. Of a trainer: all its parameters w before a step, and their gradient g.
     std::map<std::string, Floats> values;
     /// Every byte that was sent to a neighbour, by time and stage; for a "mean", by replica.
@@ -35,6 +35,8 @@ struct RankRecording {
     [[nodiscard]] const Floats& at(const std::string& key) const;
 };
 
+/// Each id as two numbers that fp32 holds.
+[[nodiscard]] Floats halves_of(const std::vector<Id>& ids);
 [[nodiscard]] std::string key(Index step, Index micro, const std::string& what);
 [[nodiscard]] std::string key(Index step, const std::string& what);
 /// A key of `wire`: "forward" or "backward" for a micro-batch, "end" or "mean" for a step.

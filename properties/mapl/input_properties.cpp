@@ -24,9 +24,10 @@ void refusals(Trial& trial) {
         add_large_codeword(trial.scenario);
     trial.seen = trial.play(trial.scenario);
     std::vector<std::pair<Flaw, const char*>> flaws{
-        {Flaw::id_beyond, "an id beyond the vocabulary"},
         {Flaw::activation_not_finite, "an activation that is not finite"},
         {Flaw::gradient_not_finite, "a gradient that is not finite"}};
+    if (trial.run.vocabulary < greatest_vocabulary)
+        flaws.emplace_back(Flaw::id_beyond, "an id beyond the vocabulary");
     if (trial.run.payload == Payload::bf16 && trial.run.dyadic() && trial.run.codewords == 0) {
         flaws.emplace_back(Flaw::activation_too_large, "an activation too large for its payload");
         flaws.emplace_back(Flaw::gradient_too_large, "a gradient too large for its payload");
@@ -210,9 +211,10 @@ void other_shapes(Trial& trial) {
             other.rank = other.rank > 1 ? other.rank - 1 : 2;
             other.groups = 1;
         });
-    other_shape(trial, "vocabulary", [](Case& other) { ++other.vocabulary; });
+    other_shape(trial, "vocabulary",
+                [](Case& other) { other.vocabulary += other.vocabulary < greatest_vocabulary ? 1 : -1; });
     for (const Anchors anchors : {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two})
-        if (anchors != run.anchors)
+        if (anchors != run.anchors && run.vocabulary <= most_anchored)
             other_shape(trial, "anchors", [&](Case& other) { other.anchors = anchors; });
     other_shape(trial, "codewords",
                 [](Case& other) { other.codewords = other.codewords == 0 ? 4 : 2 * other.codewords; });
@@ -353,6 +355,19 @@ void refused_starts(Trial& trial) {
             };
         });
     };
+    for (const auto& [field, count] :
+         {std::pair("the step", &EndState::steps), std::pair("the micro-batch", &EndState::micro_batches)})
+        if (trial.candidate.names_differences()) // others may not count
+            refused_start(
+                trial, "another number of " + std::string(field) + " than the other side",
+                [&, counted = count](Scenario& flawed) {
+                    flawed.state = [inner = trial.scenario.state, counted](Index boundary, Side side) {
+                        EndState state = inner(boundary, side);
+                        state.*counted += side == Side::receiver ? 1 : 0;
+                        return state;
+                    };
+                },
+                field);
     negated("another subspace", &EndState::a);
     if (trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared)
         negated("another P", &EndState::rows);

@@ -261,7 +261,7 @@ class Player {
             ids = std::move(came.ids);
             arrived = std::move(came.activations);
             show(key(step, micro, "Xhat"), arrived);
-            show(key(step, micro, "ids"), {ids.begin(), ids.end()});
+            show(key(step, micro, "ids"), halves_of(ids));
         }
         Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
         if (!sender_)

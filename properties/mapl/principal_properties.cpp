@@ -73,6 +73,11 @@ void principal_subspace(Trial& trial) {
         const double left = static_cast<double>(run.steps - step) / static_cast<double>(run.steps);
         return first_rate * left * left;
     };
+    trial.scenario.settings = [inner = trial.scenario.settings](Index boundary, Side side) {
+        Settings settings = inner(boundary, side);
+        settings.beta = 0.9;
+        return settings;
+    };
     trial.seen = trial.play(trial.scenario);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         Matrix<double> squares = Matrix<double>::Zero(run.width, run.width);

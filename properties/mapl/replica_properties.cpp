@@ -169,6 +169,13 @@ void other_replica(Trial& trial) {
     for (const auto& [field, part] : changes) {
         Scenario flawed = trial.scenario;
         flawed.ends_at_start = true;
+        if (trial.run.seed % 2 == 1) // as from a checkpoint
+            flawed.state = [inner = flawed.state, micro = trial.run.micro](Index boundary, Side side) {
+                EndState state = inner(boundary, side);
+                state.steps = 3;
+                state.micro_batches = 3 * micro;
+                return state;
+            };
         flawed.other_start = [part, last = static_cast<int>(trial.run.replicas) - 1](int replica, Side,
                                                                                      EndState& state) {
             if (replica == last)

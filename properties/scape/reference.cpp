@@ -121,6 +121,7 @@ Case edge_case(const std::vector<Index>& sizes, double density, int workers, std
         gate::in_turn(turn, {BiasCorrection::adam, BiasCorrection::none, BiasCorrection::momentum,
                              BiasCorrection::none, BiasCorrection::adam});
     run.groups = gate::in_turn<problem::Groups>(turn, {{}, {2}, {}, {1}});
+    run.owners_in_turn = turn % 3 == 2 && !problem::rounds_mean(run.payload);
     run.beta1 = 0.9;
     run.beta2 = 0.95;
     run.steps = 3;
@@ -209,6 +210,15 @@ Case tied_over_shared_words() {
     return run;
 }
 
+/// The same segments, of which few are selected, and other numbers from step to step.
+Case few_of_watched() {
+    Case run = tied_over_shared_words();
+    run.density = 0.01;
+    run.schedule = DensityRule::jumps;
+    run.data = problem::DataClass::normal;
+    return run;
+}
+
 /// More steps than an 8-bit counter holds, with a correction that still shows the step.
 Case many_steps() {
     Case run;
@@ -278,12 +288,12 @@ std::vector<Case> clipped_at_the_norm() {
     return all;
 }
 
-/// The same for the largest parameter only, which is somewhere in [begin, end): a rank that looks at its
-/// own share only, or at the last one, sees nothing.
-Case one_not_finite_later(Index begin, Index end, double clip_norm) {
+/// The same for the largest parameter only, which is somewhere in [begin, end): a rank that does not look
+/// there sees nothing.
+Case one_not_finite_later(Index size, Index begin, Index end, double clip_norm) {
     Case run;
     run.clip_norm = clip_norm;
-    run.tensors = {{"a", 70'001, false}, {"b", 2, true}};
+    run.tensors = {{"a", size - 2, false}, {"b", 2, true}};
     run.workers = 2;
     run.density = 0.1;
     run.data = problem::DataClass::normal;
@@ -306,9 +316,11 @@ std::vector<Case> beside_the_drawn() {
     std::vector<Case> all = at_the_edges();
     for (const auto& more : {as_large_as_shares(), not_finite_later(), clipped_at_the_norm()})
         all.insert(all.end(), more.begin(), more.end());
-    all.push_back(one_not_finite_later(0, 30'000, 0.0));
-    all.push_back(one_not_finite_later(40'000, 65'000, 0.5));
+    all.push_back(one_not_finite_later(70'003, 0, 30'000, 0.0));
+    all.push_back(one_not_finite_later(70'003, 40'000, 65'000, 0.5));
+    all.push_back(one_not_finite_later(103, 64, 103, 0.0)); // in the last word, which is not full
     all.push_back(tied_over_shared_words());
+    all.push_back(few_of_watched());
     all.push_back(many_steps());
     all.push_back(very_many_steps());
     return all;

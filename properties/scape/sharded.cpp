@@ -46,10 +46,17 @@ class ScapeCandidate : public RankUnderTest {
     void step(std::span<const float> gradient, double learning_rate) override {
         if (std::exchange(has_buckets_, false)) // of this gradient, where it stands
             return optimizer_.step(gradient, learning_rate);
-        lender_.lend(gradient, [&](std::span<const float> lent) { optimizer_.step(lent, learning_rate); });
+        try {
+            lender_.lend_after_too_many(
+                gradient, [&](std::span<const float> lent) { optimizer_.step(lent, learning_rate); });
+        } catch (const distributed::scape::Halted&) {
+            must_stay_halted(gradient, learning_rate);
+            throw;
+        }
     }
     void accumulate(std::span<const float> gradient) override {
-        lender_.lend(gradient, [&](std::span<const float> lent) { optimizer_.accumulate(lent); });
+        lender_.lend_after_too_many(gradient,
+                                    [&](std::span<const float> lent) { optimizer_.accumulate(lent); });
     }
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
         has_buckets_ = true;
@@ -92,6 +99,21 @@ class ScapeCandidate : public RankUnderTest {
     distributed::scape::Scape& optimizer() { return optimizer_; }
 
   private:
+    /// A restore that is refused changes nothing, nor that it has halted.
+    void must_stay_halted(std::span<const float> gradient, double learning_rate) {
+        try {
+            optimizer_.restore({});
+        } catch (const Error&) {
+            try {
+                optimizer_.step(gradient, learning_rate);
+            } catch (const distributed::scape::Halted&) {
+                return;
+            }
+            throw Error("a refused restore lets a halted run go on");
+        }
+        throw Error("restore() takes a state without parameters");
+    }
+
     Communicator& communicator_;
     gate::Lender lender_;
     bool has_buckets_ = false;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 
@@ -43,6 +44,18 @@ TEST(Disk, AReadThatSucceedsSaysNothingOfWhatWasBefore) {
     std::array<std::byte, 8> bytes{};
     EXPECT_EQ(file->read(1, bytes, error), 2U);
     EXPECT_FALSE(error);
+    std::filesystem::remove(path);
+}
+
+TEST(Disk, WhatIsCreatedAnewHasNothingOfWhatWasThere) {
+    const auto path = std::filesystem::path(testing::TempDir()) / "disk_test.anew";
+    std::ofstream(path) << "a longer one";
+    std::error_code error;
+    const auto file = disk().create(path, error);
+    ASSERT_TRUE(file) << error.message();
+    EXPECT_EQ(file->write(std::as_bytes(std::span("new", 3)), error), 3U);
+    EXPECT_FALSE(file->close());
+    EXPECT_EQ(std::filesystem::file_size(path), 3U);
     std::filesystem::remove(path);
 }
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
+
+#include <truestep/problem/error.hpp>
 
 namespace truestep::gate {
 
@@ -16,6 +19,24 @@ class Lender {
         const Overwritten after{place_};
         place_.assign(values.begin(), values.end());
         return call(std::span<const float>(place_));
+    }
+
+    /// The same, after an offer of one value too many, which the call has to refuse.
+    template <class Call>
+    auto lend_after_too_many(std::span<const float> values, const Call& call) {
+        bool refused = false;
+        try {
+            place_.resize(values.size() + 1);
+            std::ranges::copy(values, place_.begin());
+            place_.back() = 1.0F;
+            static_cast<void>(call(std::span<const float>(place_)));
+        } catch (const Error&) {
+            refused = true;
+        }
+        if (!refused)
+            throw Error("it takes " + std::to_string(values.size() + 1) + " values, and " +
+                        std::to_string(values.size()) + " are right");
+        return lend(values, call);
     }
 
   private:
