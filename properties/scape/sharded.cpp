@@ -1,6 +1,7 @@
 // The sharded implementations of distributed/ for the gate.
 #include <truestep/properties/scape/sharded.hpp>
 
+#include <limits>
 #include <utility>
 
 #include <truestep/distributed/kernels.hpp>
@@ -101,8 +102,10 @@ class ScapeCandidate : public RankUnderTest {
   private:
     /// A restore that is refused changes nothing, nor that it has halted.
     void must_stay_halted(std::span<const float> gradient, double learning_rate) {
+        const std::vector<float> bad(gradient.size(), std::numeric_limits<float>::quiet_NaN());
+        const Mask nothing(static_cast<Index>(gradient.size()));
         try {
-            optimizer_.restore({});
+            optimizer_.restore({0, bad, bad, {}, nothing, nothing});
         } catch (const Error&) {
             try {
                 optimizer_.step(gradient, learning_rate);
@@ -111,7 +114,7 @@ class ScapeCandidate : public RankUnderTest {
             }
             throw Error("a refused restore lets a halted run go on");
         }
-        throw Error("restore() takes a state without parameters");
+        throw Error("restore() takes parameters that are not finite");
     }
 
     Communicator& communicator_;
