@@ -277,22 +277,25 @@ void refused_starts(Trial& trial) {
             settings = gate::impossible_settings(settings, drawn).second[which];
         });
     both("a rank above the width", [](Settings& settings) { settings.rank = settings.width + 1; });
-    refused_start(trial, "a subspace off the manifold", [&](Scenario& flawed) {
-        flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
-            EndState state = inner(boundary, side);
-            for (float& value : state.a)
-                value *= 1.01F;
-            return state;
-        };
-    });
-    const auto not_finite = [&](const std::string& what, Floats EndState::*part) {
-        refused_start(trial, what + " that is not finite", [&](Scenario& flawed) {
-            flawed.state = [inner = trial.scenario.state, part](Index boundary, Side side) {
+    const auto changed = [&](const std::function<void(Side, EndState&)>& change) {
+        return [&inner = trial.scenario.state, change](Scenario& flawed) {
+            flawed.state = [inner, change](Index boundary, Side side) {
                 EndState state = inner(boundary, side);
-                if (!(state.*part).empty()) // only the sender has m
-                    (state.*part).back() = std::numeric_limits<float>::quiet_NaN();
+                change(side, state);
                 return state;
             };
+        };
+    };
+    refused_start(trial, "a subspace off the manifold", changed([](Side, EndState& state) {
+                      for (float& value : state.a)
+                          value *= 1.01F;
+                  }));
+    const auto not_finite = [&](const std::string& what, Floats EndState::*part) {
+        refused_start(trial, what + " that is not finite", [&](Scenario& flawed) {
+            changed([part](Side, EndState& state) {
+                if (!(state.*part).empty()) // only the sender has m
+                    (state.*part).back() = std::numeric_limits<float>::quiet_NaN();
+            })(flawed);
             flawed.ends_at_start = true;
         });
     };
@@ -358,16 +361,11 @@ void refused_starts(Trial& trial) {
     for (const auto& [field, count] :
          {std::pair("the step", &EndState::steps), std::pair("the micro-batch", &EndState::micro_batches)})
         if (trial.candidate.names_differences()) // others may not count
-            refused_start(
-                trial, "another number of " + std::string(field) + " than the other side",
-                [&, counted = count](Scenario& flawed) {
-                    flawed.state = [inner = trial.scenario.state, counted](Index boundary, Side side) {
-                        EndState state = inner(boundary, side);
-                        state.*counted += side == Side::receiver ? 1 : 0;
-                        return state;
-                    };
-                },
-                field);
+            refused_start(trial, "another number of " + std::string(field) + " than the other side",
+                          changed([counted = count](Side side, EndState& state) {
+                              state.*counted += side == Side::receiver ? 1 : 0;
+                          }),
+                          field);
     negated("another subspace", &EndState::a);
     if (trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared)
         negated("another P", &EndState::rows);
