@@ -1,6 +1,7 @@
 // Makes the optimized sender and receiver of a MAPL boundary on the host, as ends under test.
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,7 +84,8 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
     gate::Lender lender_;
 };
 
-/// Saves and loads a state as distributed/mapl does, in its own folder.
+/// Saves and loads a state as distributed/mapl does, in its own folder. A later step is there in part, and
+/// as many files as would make it whole.
 EndState through_a_file(const Settings& settings, const Settings& again, const EndState& state, Side side,
                         int boundary) {
     namespace fs = std::filesystem;
@@ -91,7 +93,18 @@ EndState through_a_file(const Settings& settings, const Settings& again, const E
     if (mkdtemp(folder.data()) == nullptr)
         throw Error(folder + ": the folder could not be made; check the disk");
     const std::shared_ptr<void> removed(nullptr, [&](void*) { fs::remove_all(folder); });
-    return load(save(folder, settings, state, side, boundary), again, side, boundary);
+    for (int at = 0; at <= boundary; ++at)
+        for (const Side each : {Side::sender, Side::receiver})
+            save(folder, settings, state, each, at);
+    EndState later = state;
+    ++later.steps;
+    const fs::path in_part = save(folder, settings, later, side, boundary);
+    for (int at = 0; at < 2 * boundary + 1; ++at)
+        std::ofstream(in_part / ("left-" + std::to_string(at) + ".partial"));
+    const auto found = latest(folder, boundary + 1);
+    if (!found)
+        throw Error(folder + ": there is no checkpoint, although all sides have saved");
+    return load(*found, again, side, boundary);
 }
 
 } // namespace

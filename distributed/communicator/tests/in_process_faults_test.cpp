@@ -78,6 +78,27 @@ TEST(InProcessFaults, AHangingRankIsNamed) {
     EXPECT_THROW(run_ranks(4, step, 200ms), Aborted);
 }
 
+/// All have come to the only exchange, but the others' parts stay where they are until rank 1 takes them.
+TEST(InProcessFaults, ARankThatComesAndTakesNothingIsNamed) {
+    std::latch it_has_come(1);
+    std::latch others_are_told(2);
+    const auto step = [&](Communicator& communicator) {
+        if (communicator.rank() == 1) {
+            const AllGather mask(communicator, 0, true);
+            it_has_come.count_down();
+            others_are_told.wait();
+            return;
+        }
+        it_has_come.wait();
+        AllGather mask(communicator, 0, true);
+        const std::string end = told([&] { mask.wait(); });
+        others_are_told.count_down();
+        EXPECT_EQ(end, "rank 1 did not answer within 0.1 s in a mask exchange");
+        throw Aborted(end);
+    };
+    EXPECT_THROW(run_ranks(3, step, 100ms), Aborted);
+}
+
 TEST(InProcessFaults, AllHangingRanksAreNamed) {
     std::latch others_have_come(3);
     std::latch others_are_told(3);

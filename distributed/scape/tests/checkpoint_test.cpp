@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,29 @@ TEST_F(Checkpoint, ContinuingEqualsNeverHavingStoppedAtEveryStep) {
                 expect_same(restored->state(), through->state());
             });
         }
+}
+
+/// A residual may overflow on one rank, which halts nobody.
+TEST_F(Checkpoint, AResidualThatIsNotFiniteIsRefusedOnAllRanks) {
+    fs::path saved;
+    run_ranks(2, [&](Communicator& communicator) {
+        const auto optimizer = make_optimizer(model(), settings(), communicator, initial());
+        take_steps(*optimizer, communicator.rank(), 1, 2);
+        RankState state = optimizer->state();
+        Index place = 0; // one that gets a moment in the next step, and is not sent
+        while (!state.current.test(place) || state.coming.test(place))
+            ++place;
+        constexpr float most = std::numeric_limits<float>::max();
+        state.packed_moment[static_cast<std::size_t>(state.current.offset(place))] = most;
+        if (communicator.rank() == 1)
+            state.residual[static_cast<std::size_t>(place)] = most;
+        optimizer->restore(state);
+        take_steps(*optimizer, communicator.rank(), 3, 3);
+        const fs::path folder = save_checkpoint(*optimizer, communicator, folder_);
+        if (communicator.rank() == 0)
+            saved = folder;
+    });
+    expect_refused(saved, "residual");
 }
 
 TEST_F(Checkpoint, AnotherNumberOfWorkersContinuesAsTheReferenceDoes) {

@@ -259,6 +259,8 @@ TEST(BlockBackend, ACorruptCodeIsToldAndNothingIsReadBeyondItsBytes) {
                 blocks->decode_mask(parts);
                 if (expected) {
                     EXPECT_THROW(static_cast<void>(blocks->coming_mask()), distributed::scape::CorruptMask);
+                    blocks->restore(w, w, {}, Mask(n), mask);
+                    EXPECT_EQ(bits(blocks->coming_mask()), bits(mask));
                     ++refused;
                 } else {
                     EXPECT_EQ(bits(blocks->coming_mask()), bits(decoded));
