@@ -102,8 +102,8 @@ EndState through_a_file(const Settings& settings, const Settings& again, const E
     for (int at = 0; at < 2 * boundary + 1; ++at)
         std::ofstream(in_part / ("left-" + std::to_string(at) + ".partial"));
     const auto found = latest(folder, boundary + 1);
-    if (!found)
-        throw Error(folder + ": there is no checkpoint, although all sides have saved");
+    if (!found || *found == in_part)
+        throw Error(folder + ": the latest checkpoint is not the only one that is whole");
     return load(*found, again, side, boundary);
 }
 
