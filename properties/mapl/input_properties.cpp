@@ -81,8 +81,7 @@ bool begins_with(const std::vector<std::uint8_t>& message, const Floats& values)
     return message.size() >= bytes.size() && std::memcmp(message.data(), bytes.data(), bytes.size()) == 0;
 }
 
-/// A step with a finite gradient and a first moment so large that its projection may overflow. Where A does
-/// not follow, A and m are those before.
+/// A finite gradient and a first moment so large that its projection may overflow; then A and m stay.
 void overflow_of_projection(Trial& trial) {
     Scenario large = trial.scenario;
     large.overflows = -1;
@@ -108,33 +107,34 @@ void overflow_of_projection(Trial& trial) {
     }
 }
 
-// 16. A step whose inputs are finite, but not the gradient of A.
+// 16. A step whose inputs are finite, but not the gradient of A, in the last replica alone.
 void overflow(Trial& trial) {
     const Index of = 1; // m is no longer 0
     trial.scenario.overflows = of;
     trial.seen = trial.play(trial.scenario);
-    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
-        const auto b = static_cast<std::size_t>(boundary);
-        const RankRecording& sender = trial.seen[b];
-        const RankRecording& receiver = trial.seen[b + 1];
+    for (int rank = 0; rank + 1 < trial.run.ranks(); ++rank) {
+        const int boundary = trial.scenario.stage_of(rank);
+        if (boundary == trial.scenario.boundaries())
+            continue; // the last stage sends nothing
+        const RankRecording& sender = trial.seen[static_cast<std::size_t>(rank)];
+        const RankRecording& receiver = trial.seen[static_cast<std::size_t>(rank) + 1];
+        const std::string replica = "replica " + std::to_string(trial.scenario.replica_of(rank)) + ", ";
+        const auto text = [&](const std::string& what) { return boundary_text(boundary, replica + what); };
         for (Index step = 0; step < trial.run.steps; ++step) {
             const bool follows = sender.at(key(step, "updated")).front() != 0.0F;
             trial.expect(follows == (step != of), step, [&] {
-                return boundary_text(boundary,
-                                     key(step, follows ? "A is said to follow what is not finite"
-                                                       : "A is said not to follow what is finite"));
+                return text(key(step, follows ? "A is said to follow what is not finite"
+                                              : "A is said not to follow what is finite"));
             });
         }
         for (const char* what : {"s.A", "s.m"})
             trial.same(sender.at(key(of, what)), sender.at(key(of + 1, what)), of,
-                       boundary_text(boundary, std::string(what) + " after " + key(of, "an overflow")),
-                       "that before it");
+                       text(std::string(what) + " after " + key(of, "an overflow")), "that before it");
         trial.same(sender.at(key(of, "s.A")), receiver.at(key(of + 1, "r.A")), of,
-                   boundary_text(boundary, "r.A after " + key(of, "an overflow")),
-                   "the sender's before it");
-        const auto sent = sender.wire.find(wire_key(key(of, "end"), static_cast<int>(boundary + 1)));
+                   text("r.A after " + key(of, "an overflow")), "the sender's before it");
+        const auto sent = sender.wire.find(wire_key(key(of, "end"), boundary + 1));
         trial.expect(sent != sender.wire.end() && begins_with(sent->second, sender.at(key(of, "s.A"))), of,
-                     [&] { return boundary_text(boundary, key(of, "A is not sent after an overflow")); });
+                     [&] { return text(key(of, "A is not sent after an overflow")); });
     }
     if (!trial.judged.finding) // else there may be no state to begin from
         goes_on_from(trial, of + 1);
@@ -143,14 +143,14 @@ void overflow(Trial& trial) {
 }
 
 Case overflows_in_the_middle(Case run) {
-    const Payload payload = run.payload;
-    run = nothing_lost(run); // codewords would be as large, and the next micro-batch refused
-    run.payload = payload;
-    run.data = DataClass::normal; // or products may be 0
+    run = spec().without(run, {{"codewords", ""}}); // they would be as large, and the next step refused
+    run.data = DataClass::normal;                   // or products may be 0
     run.restart = 0;
     run.steps = 3;
     run.tokens = std::max<Index>(run.tokens, 1);
     run.micro = std::max<Index>(run.micro, 1);
+    if (run.trainer != Trainer::none && run.anchors != Anchors::none)
+        run.anchors = Anchors::fixed; // a trainer would follow a table's gradient
     return run;
 }
 
@@ -389,8 +389,9 @@ std::vector<gate::Property> input_properties() {
                      something_to_refuse),
             property(16, "overflow",
                      "A step whose gradient of A is not finite changes neither A nor m, on either side.",
-                     overflow, {"several boundaries", "anchors", "payload of 16 bits"},
-                     overflows_in_the_middle),
+                     overflow,
+                     {"several boundaries", "anchors", "payload of 16 bits", {"several replicas", 15}},
+                     overflows_in_the_middle, Replicas::any),
             property(16, "starts",
                      "Settings and shapes that cannot be, or that differ, are refused on both sides.",
                      refused_starts, {"anchors", "codewords"}, one_boundary)};

@@ -203,9 +203,9 @@ class Player {
             show(key(step, "w"), trainer_->parameters());
     }
 
-    /// The output of a stage; 2^100 times that if the step is to overflow.
+    /// The output of a stage; 2^100 times that if the step is to overflow in this replica.
     [[nodiscard]] Floats as_large(Index step, Floats made) const {
-        if (step == scenario_.overflows)
+        if (step == scenario_.overflows && scenario_.replica_of(rank_) + 1 == scenario_.run.replicas)
             for (float& value : made)
                 value *= 0x1p100F;
         return made;
@@ -284,8 +284,9 @@ class Player {
             twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
             try_flaw([&] { sender_->forward(micro, twice, std::vector<Id>{0, 0}); });
         }
+        show(key(step, micro, "X"), x);
         sender_->forward(micro, x, ids);
-        show(key(step, micro, "X"), std::move(x));
+        x.assign(x.size(), not_finite(scenario_.run)); // is the caller's again, and nobody's to read
     }
 
     void backward(Index step, Index micro) {
@@ -306,8 +307,9 @@ class Player {
         if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
             try_flaw(
                 [&] { receiver_->backward(micro, too_large(scenario_.run, g, receiver_->subspace())); });
+        show(key(step, micro, "G"), g);
         receiver_->backward(micro, g);
-        show(key(step, micro, "G"), std::move(g));
+        g.assign(g.size(), not_finite(scenario_.run));
     }
 
     void take_step(Index step) {

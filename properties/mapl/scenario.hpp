@@ -65,7 +65,7 @@ struct Scenario {
     double learning_rate = 0.0; ///< of a trainer
     Flaw flaw = Flaw::none;
     /// The step whose activations and gradients are so large that sums of their products are not finite,
-    /// though they are. Anchors do not follow its results.
+    /// though they are, in the last replica. Anchors do not follow its results.
     Index overflows = -1;
     /// What is given to one replica's sides in place of the others'.
     std::function<void(int replica, Side side, EndState& state)> other_start{};
