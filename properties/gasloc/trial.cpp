@@ -241,6 +241,9 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
             if (wanted.left_alone == round && life.left_alone != round)
                 violated(round, "worker " + std::to_string(worker) + " ended round " +
                                     std::to_string(round) + " without the neighbour that has halted");
+            else if (wanted.left_alone == round && candidate.names_differences() &&
+                     life.reason.find(" has halted: ") == std::string::npos)
+                violated(round, worker_text(worker, round) + " is not told who has halted: " + life.reason);
         }
     if (actual.size() != expected.size())
         violated(scenario.rounds, std::to_string(actual.size()) + " workers were seen, not " +
