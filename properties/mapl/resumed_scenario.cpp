@@ -17,6 +17,9 @@ class ShiftedStage final : public Stage {
     Floats backward(Index step, Index micro, const Floats& gradient) override {
         return inner_->backward(step + by_, micro, gradient);
     }
+    Floats parameter_gradient(Index step) override { return inner_->parameter_gradient(step + by_); }
+    Floats parameters() override { return inner_->parameters(); }
+    void set_parameters(std::span<const float> trained) override { inner_->set_parameters(trained); }
 
   private:
     std::unique_ptr<Stage> inner_;
