@@ -284,9 +284,8 @@ class Player {
             twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
             try_flaw([&] { sender_->forward(micro, twice, std::vector<Id>{0, 0}); });
         }
-        show(key(step, micro, "X"), x);
         sender_->forward(micro, x, ids);
-        x.assign(x.size(), not_finite(scenario_.run)); // is the caller's again, and nobody's to read
+        show(key(step, micro, "X"), std::move(x));
     }
 
     void backward(Index step, Index micro) {
@@ -307,9 +306,8 @@ class Player {
         if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
             try_flaw(
                 [&] { receiver_->backward(micro, too_large(scenario_.run, g, receiver_->subspace())); });
-        show(key(step, micro, "G"), g);
         receiver_->backward(micro, g);
-        g.assign(g.size(), not_finite(scenario_.run));
+        show(key(step, micro, "G"), std::move(g));
     }
 
     void take_step(Index step) {
