@@ -103,6 +103,7 @@ class Implementation : public gate::Implementation {
     /// Whether all workers are threads of this process.
     [[nodiscard]] virtual bool in_process() const = 0;
     [[nodiscard]] virtual VisibleState visible() const { return {}; }
+    /// Whether errors name the setting in which workers differ, and who has halted.
     [[nodiscard]] virtual bool names_differences() const { return false; }
 };
 

@@ -217,6 +217,18 @@ void Trial::same_states(const std::vector<RankRecording>& expected,
                 same(right.state, found->second.state, round, static_cast<int>(i), whose);
 }
 
+namespace {
+
+bool names_who_halted(const std::string& reason, const std::vector<RankRecording>& expected) {
+    for (std::size_t rank = 0; rank < expected.size(); ++rank)
+        if (expected[rank].halted > 0 &&
+            reason.find("rank " + std::to_string(rank) + " has halted: ") != std::string::npos)
+            return true;
+    return false;
+}
+
+} // namespace
+
 void Trial::same(const std::vector<RankRecording>& expected, const std::vector<RankRecording>& actual,
                  const std::string& whose) {
     // Goes round by round, so that the first difference reported is the earliest.
@@ -242,8 +254,9 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
                 violated(round, "worker " + std::to_string(worker) + " ended round " +
                                     std::to_string(round) + " without the neighbour that has halted");
             else if (wanted.left_alone == round && candidate.names_differences() &&
-                     life.reason.find(" has halted: ") == std::string::npos)
-                violated(round, worker_text(worker, round) + " is not told who has halted: " + life.reason);
+                     !names_who_halted(life.reason, expected))
+                violated(round, "worker " + std::to_string(worker) + ", left alone in round " +
+                                    std::to_string(round) + ", is not told who has halted: " + life.reason);
         }
     if (actual.size() != expected.size())
         violated(scenario.rounds, std::to_string(actual.size()) + " workers were seen, not " +

@@ -56,22 +56,22 @@ Scenario resumed_before(const Trial& trial, Index step) {
 
 void goes_on_from(Trial& trial, Index step) {
     const std::vector<RankRecording> resumed = trial.play(resumed_before(trial, step));
-    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+    for (const int sender : trial.scenario.senders())
         for (Index later = step; later < trial.run.steps; ++later) {
-            const auto compare = [&](Index rank, const std::string& in_run, const std::string& in_resumed) {
+            const auto compare = [&](int rank, const std::string& in_run, const std::string& in_resumed) {
                 const auto at = static_cast<std::size_t>(rank);
                 trial.same(resumed[at].at(in_resumed), trial.seen[at].at(in_run), later,
-                           boundary_text(boundary, in_run), "that of a run that begins here");
+                           boundary_text(trial.scenario, sender, in_run), "that of a run that begins here");
             };
             for (const char* what : {"s.gA", "s.dE"})
-                compare(boundary, key(later, what), key(later - step, what));
+                compare(sender, key(later, what), key(later - step, what));
             for (const char* what : {"s.A", "s.m", "s.E"})
-                compare(boundary, key(later + 1, what), key(later + 1 - step, what));
+                compare(sender, key(later + 1, what), key(later + 1 - step, what));
             for (const char* what : {"r.A", "r.E"})
-                compare(boundary + 1, key(later + 1, what), key(later + 1 - step, what));
+                compare(sender + 1, key(later + 1, what), key(later + 1 - step, what));
             for (Index micro = 0; micro < trial.run.micro; ++micro) {
-                compare(boundary, key(later, micro, "dX"), key(later - step, micro, "dX"));
-                compare(boundary + 1, key(later, micro, "Xhat"), key(later - step, micro, "Xhat"));
+                compare(sender, key(later, micro, "dX"), key(later - step, micro, "dX"));
+                compare(sender + 1, key(later, micro, "Xhat"), key(later - step, micro, "Xhat"));
             }
         }
 }

@@ -158,6 +158,14 @@ std::vector<int> Scenario::ranks_of(int of_stage) const {
     return ranks;
 }
 
+std::vector<int> Scenario::senders() const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < run.ranks(); ++rank)
+        if (stage_of(rank) < boundaries())
+            ranks.push_back(rank);
+    return ranks;
+}
+
 Scenario scenario_of(const Case& run) {
     Scenario scenario;
     scenario.run = run;

@@ -64,8 +64,8 @@ struct Scenario {
     double anchor_rate = 0.0;
     double learning_rate = 0.0; ///< of a trainer
     Flaw flaw = Flaw::none;
-    /// The step whose activations and gradients are so large that sums of their products are not finite,
-    /// though they are, in the last replica. Anchors do not follow its results.
+    /// The step in which the last replica's activations and gradients are finite, but so large that sums of
+    /// their products are not. Without a trainer, anchors do not follow its results.
     Index overflows = -1;
     /// What is given to one replica's sides in place of the others'.
     std::function<void(int replica, Side side, EndState& state)> other_start{};
@@ -86,6 +86,8 @@ struct Scenario {
     /// The ranks with this stage, replica after replica.
     [[nodiscard]] std::vector<int> ranks_of(int of_stage) const;
     [[nodiscard]] Index boundaries() const { return run.workers - 1; }
+    /// The ranks that send to the next stage, each to the rank after it.
+    [[nodiscard]] std::vector<int> senders() const;
     [[nodiscard]] double rate_of(Index step) const { return falling_rate ? falling_rate(step) : rate; }
     [[nodiscard]] Index micro_batches(Index step) const {
         return run.micro + (uneven_steps ? step % 2 : 0);

@@ -68,6 +68,11 @@ std::string boundary_text(Index boundary, const std::string& what) {
     return "at boundary " + std::to_string(boundary) + ", " + what;
 }
 
+std::string boundary_text(const Scenario& scenario, int sender, const std::string& what) {
+    return "in replica " + std::to_string(scenario.replica_of(sender)) + " " +
+           boundary_text(scenario.stage_of(sender), what);
+}
+
 template <class T>
 Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step) {
     const RankRecording& sender = trial.seen[static_cast<std::size_t>(boundary)];

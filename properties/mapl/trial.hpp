@@ -81,5 +81,7 @@ template <class T>
 [[nodiscard]] Ids ids_of(const Trial& trial, Index step, Index micro);
 
 [[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);
+/// The same where there may be several replicas.
+[[nodiscard]] std::string boundary_text(const Scenario& scenario, int sender, const std::string& what);
 
 } // namespace truestep::properties::mapl
