@@ -303,6 +303,11 @@ Scenario scenario_of(const Case& run) {
         if (run.data != DataClass::dyadic)
             for (float& value : values)
                 value *= 0.7F + 0.1F * static_cast<float>(micro_batch % 4);
+        if (run.seed % 8 == 6 && problem.tensors.size() > 1) { // one has no gradient in any step
+            const problem::Layout layout = layout_of(problem);
+            const std::size_t idle = static_cast<std::size_t>(run.seed / 8) % problem.tensors.size();
+            std::fill(values.begin() + layout.begin(idle), values.begin() + layout.end(idle), 0.0F);
+        }
         if (step == run.refused) {
             constexpr float most = 0x1p56F;
             const bool is_bad = micro_batch == run.seed % micro_batches_of(problem);

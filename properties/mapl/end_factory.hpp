@@ -86,6 +86,7 @@ struct EndFactory {
     /// The ranks over which a rank's trainer runs; without this function those of its stage.
     std::function<std::vector<int>(const Scenario&, int rank)> joined{};
     bool masks_shared_tables = false;
+    bool any_names = false; ///< micro-batches need not go in the order of their numbers
 };
 
 /// The backend of an end of distributed/mapl, and the peers that go with it. Without them, the host's

@@ -42,6 +42,18 @@ bool is_other(Index micro) {
     return micro % 2 == 1;
 }
 
+/// A micro-batch is expected once; the second time is refused, and changes nothing.
+template <class Expect>
+void expect_once(const Expect& expect) {
+    expect();
+    try {
+        expect();
+    } catch (const Error&) {
+        return;
+    }
+    throw Error("it expects a micro-batch twice");
+}
+
 class OurSender final : public Wrapped<AnySender, Sender> {
   public:
     using Wrapped::Wrapped;
@@ -54,7 +66,7 @@ class OurSender final : public Wrapped<AnySender, Sender> {
     }
     Floats backward(Index micro) override {
         if (is_other(micro))
-            made_.expect(micro);
+            expect_once([&] { made_.expect(micro); });
         return made_.backward(micro);
     }
     bool end_step(double rate) override { return made_.end_step(rate); }
@@ -71,7 +83,7 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
     void expect(Index micro, Index tokens) override { made_.expect(micro, tokens); }
     Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
         if (is_other(micro))
-            made_.expect(micro, tokens);
+            expect_once([&] { made_.expect(micro, tokens); });
         return made_.forward(micro, tokens);
     }
     void backward(Index micro, std::span<const float> gradient) override {
@@ -110,18 +122,20 @@ EndState through_a_file(const Settings& settings, const Settings& again, const E
 } // namespace
 
 EndFactory ends_in(const Builds& build) {
-    return {[build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
-                    distributed::Communicator* replicas) -> std::unique_ptr<AnySender> {
+    return {.sender = [build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
+                              distributed::Communicator* replicas) -> std::unique_ptr<AnySender> {
                 return std::make_unique<OurSender>(build(peers, peer), settings, std::move(state), peers,
                                                    peer, replicas);
             },
-            [build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
-                    distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
+            .receiver = [build](const Settings& settings, EndState state, RecordingPeers& peers, int peer,
+                                distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
                 // It gets its A from its own sender.
                 return std::make_unique<OurReceiver>(build(peers, peer), settings, std::move(state), peers,
                                                      peer);
             },
-            through_a_file, host_trainers()};
+            .kept = through_a_file,
+            .trainer = host_trainers(),
+            .any_names = true};
 }
 
 EndFactory host_ends() {

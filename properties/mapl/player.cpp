@@ -106,6 +106,13 @@ class Player {
         return scenario_.replica_of(rank_) * scenario_.micro_batches(step) + micro;
     }
 
+    /// What both sides call a micro-batch where any order of names will do, and not that in which they go.
+    [[nodiscard]] Index name_of(Index step, Index micro) const {
+        const bool turned =
+            subjects_.any_names && scenario_.flaw == Flaw::none && scenario_.run.seed % 2 == 1;
+        return turned ? scenario_.micro_batches(step) - 1 - micro : micro;
+    }
+
     void start(bool again) {
         const auto state = [&](Index boundary, Side side, const char* kept) {
             EndState begun = again ? seen_.states.at(kept) : scenario_.state(boundary, side);
@@ -203,14 +210,6 @@ class Player {
             show(key(step, "w"), trainer_->parameters());
     }
 
-    /// The output of a stage; 2^100 times that if the step is to overflow in this replica.
-    [[nodiscard]] Floats as_large(Index step, Floats made) const {
-        if (step == scenario_.overflows && scenario_.replica_of(rank_) + 1 == scenario_.run.replicas)
-            for (float& value : made)
-                value *= 0x1p100F;
-        return made;
-    }
-
     /// Makes a call with bad input. If there are several, all must be refused.
     template <class Call>
     void try_flaw(const Call& call) {
@@ -242,6 +241,7 @@ class Player {
 
     void forward(Index step, Index micro) {
         tapped_.when = key(step, micro, "forward");
+        const Index name = name_of(step, micro);
         const auto& dies = scenario_.dies;
         if (rank_ == dies.rank && step == dies.step && micro == dies.micro)
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
@@ -251,62 +251,63 @@ class Player {
         if (receiver_) {
             const auto tokens = static_cast<Index>(ids.size());
             if (flaw == Flaw::state_within_a_step || flaw == Flaw::unlike_expected)
-                receiver_->expect(micro, tokens);
+                receiver_->expect(name, tokens);
             if (flaw == Flaw::state_within_a_step)
                 try_flaw([&] { static_cast<void>(receiver_->state()); });
             if (flaw == Flaw::unlike_expected)
-                try_flaw([&] { static_cast<void>(receiver_->forward(micro, tokens + 1)); });
+                try_flaw([&] { static_cast<void>(receiver_->forward(name, tokens + 1)); });
             Receiver::ReceivedActivations came =
-                receiver_->forward(micro, static_cast<Index>(ids.size()) + scenario_.awaits_more);
+                receiver_->forward(name, static_cast<Index>(ids.size()) + scenario_.awaits_more);
             ids = std::move(came.ids);
             arrived = std::move(came.activations);
             show(key(step, micro, "Xhat"), arrived);
             show(key(step, micro, "ids"), halves_of(ids));
         }
-        Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
+        Floats x = scenario_.as_large(rank_, step, stage_->forward(step, number_of(step, micro), arrived));
         if (!sender_)
             return;
         if (flaw == Flaw::id_beyond) {
             std::vector<Id> beyond = ids;
             beyond.back() = static_cast<Id>(scenario_.run.vocabulary);
-            try_flaw([&] { sender_->forward(micro, x, beyond); });
+            try_flaw([&] { sender_->forward(name, x, beyond); });
         }
         if (flaw == Flaw::activation_not_finite) {
             Floats bad = x;
             bad.back() = not_finite(scenario_.run);
-            try_flaw([&] { sender_->forward(micro, bad, ids); });
+            try_flaw([&] { sender_->forward(name, bad, ids); });
         }
         if (flaw == Flaw::activation_too_large)
             try_flaw(
-                [&] { sender_->forward(micro, too_large(scenario_.run, x, sender_->subspace()), ids); });
+                [&] { sender_->forward(name, too_large(scenario_.run, x, sender_->subspace()), ids); });
         if (flaw == Flaw::codeword_too_large) {
             Floats twice = too_large(scenario_.run, Floats(width()), sender_->subspace());
             twice.insert(twice.end(), twice.begin(), twice.begin() + scenario_.run.width);
-            try_flaw([&] { sender_->forward(micro, twice, std::vector<Id>{0, 0}); });
+            try_flaw([&] { sender_->forward(name, twice, std::vector<Id>{0, 0}); });
         }
-        sender_->forward(micro, x, ids);
+        sender_->forward(name, x, ids);
         show(key(step, micro, "X"), std::move(x));
     }
 
     void backward(Index step, Index micro) {
         tapped_.when = key(step, micro, "backward");
+        const Index name = name_of(step, micro);
         Floats dx;
         if (sender_) {
-            dx = sender_->backward(micro);
+            dx = sender_->backward(name);
             show(key(step, micro, "dX"), dx);
         }
-        Floats g = as_large(step, stage_->backward(step, number_of(step, micro), dx));
+        Floats g = scenario_.as_large(rank_, step, stage_->backward(step, number_of(step, micro), dx));
         if (!receiver_)
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
             Floats bad = g;
             bad.front() = not_finite(scenario_.run);
-            try_flaw([&] { receiver_->backward(micro, bad); });
+            try_flaw([&] { receiver_->backward(name, bad); });
         }
         if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
             try_flaw(
-                [&] { receiver_->backward(micro, too_large(scenario_.run, g, receiver_->subspace())); });
-        receiver_->backward(micro, g);
+                [&] { receiver_->backward(name, too_large(scenario_.run, g, receiver_->subspace())); });
+        receiver_->backward(name, g);
         show(key(step, micro, "G"), std::move(g));
     }
 

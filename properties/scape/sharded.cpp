@@ -58,6 +58,8 @@ class ScapeCandidate : public RankUnderTest {
     void accumulate(std::span<const float> gradient) override {
         lender_.lend_after_too_many(gradient,
                                     [&](std::span<const float> lent) { optimizer_.accumulate(lent); });
+        if (optimizer_.steps() % 2 == 1) // waits for the coming mask, so not always
+            must_refuse_a_state();
     }
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
         has_buckets_ = true;
@@ -100,21 +102,26 @@ class ScapeCandidate : public RankUnderTest {
     distributed::scape::Scape& optimizer() { return optimizer_; }
 
   private:
-    /// A restore that is refused changes nothing, nor that it has halted.
-    void must_stay_halted(std::span<const float> gradient, double learning_rate) {
-        const std::vector<float> bad(gradient.size(), std::numeric_limits<float>::quiet_NaN());
-        const Mask nothing(static_cast<Index>(gradient.size()));
+    /// A restore that is refused changes nothing: nor the parts so far, nor that it has halted.
+    void must_refuse_a_state() {
+        const std::vector<float> bad(optimizer_.parameters().size(),
+                                     std::numeric_limits<float>::quiet_NaN());
+        const Mask nothing(static_cast<Index>(bad.size()));
         try {
             optimizer_.restore({0, bad, bad, {}, nothing, nothing});
         } catch (const Error&) {
-            try {
-                optimizer_.step(gradient, learning_rate);
-            } catch (const distributed::scape::Halted&) {
-                return;
-            }
-            throw Error("a refused restore lets a halted run go on");
+            return;
         }
         throw Error("restore() takes parameters that are not finite");
+    }
+    void must_stay_halted(std::span<const float> gradient, double learning_rate) {
+        must_refuse_a_state();
+        try {
+            optimizer_.step(gradient, learning_rate);
+        } catch (const distributed::scape::Halted&) {
+            return;
+        }
+        throw Error("a refused restore lets a halted run go on");
     }
 
     Communicator& communicator_;

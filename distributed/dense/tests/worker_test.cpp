@@ -146,6 +146,14 @@ TEST(Worker, RefusesAStateOfAnotherOwnership) {
     });
 }
 
+TEST(Worker, EachBeginningIsARunOfItsOwn) {
+    const Problem problem = large(1, Order::rank);
+    run_ranks(1, [&](Communicator& ranks) {
+        const Worker first(problem, Floats(static_cast<std::size_t>(layout_of(problem).size())), ranks);
+        EXPECT_NE(Worker(problem, first.state(), ranks).state().run, first.state().run);
+    });
+}
+
 TEST(Worker, RefusesWhatDoesNotFit) {
     const Problem problem = large(1, Order::rank);
     run_ranks(1, [&](Communicator& ranks) {
