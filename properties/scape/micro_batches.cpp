@@ -85,7 +85,7 @@ Cut cut_of(const Case& run, Index step) {
     Index filled = 0;
     for (const std::size_t tensor : order_of(run, step)) {
         const Index bytes = run.tensors[tensor].size * static_cast<Index>(sizeof(float));
-        if (bytes == 0 && mixed(run.seed, step, tensor) % 2 == 0)
+        if (bytes == 0 && run.cuts == CutRule::wild && mixed(run.seed, step, tensor) % 2 == 0)
             continue; // only tensors of at least one coordinate have to be in a bucket
         if (cut.empty() || filled + bytes > room) {
             cut.emplace_back();

@@ -79,7 +79,8 @@ class RankUnderTest {
     /// overwritten after the call. Called only if ImplementationSpec::takes_parts.
     virtual void accumulate(std::span<const float> /*gradient*/) { throw takes_no_parts(); }
     /// Tells that the values of these tensors (by number) in the coming step()'s gradient are ready. The
-    /// gradient has its full length; other values may be anything.
+    /// gradient has its full length; other values may be anything. A tensor without coordinates need not
+    /// come.
     virtual void bucket(std::span<const std::size_t> /*tensors*/, std::span<const float> /*gradient*/) {
         throw takes_no_parts();
     }
