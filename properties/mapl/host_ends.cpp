@@ -46,12 +46,7 @@ bool is_other(Index micro) {
 template <class Expect>
 void expect_once(const Expect& expect) {
     expect();
-    try {
-        expect();
-    } catch (const Error&) {
-        return;
-    }
-    throw Error("it expects a micro-batch twice");
+    gate::must_refuse(expect, "it expects a micro-batch twice");
 }
 
 class OurSender final : public Wrapped<AnySender, Sender> {

@@ -106,7 +106,7 @@ class Player {
         return scenario_.replica_of(rank_) * scenario_.micro_batches(step) + micro;
     }
 
-    /// What both sides call a micro-batch where any order of names will do, and not that in which they go.
+    /// Both sides call a micro-batch by this name. Names run backwards where their order is free.
     [[nodiscard]] Index name_of(Index step, Index micro) const {
         const bool turned =
             subjects_.any_names && scenario_.flaw == Flaw::none && scenario_.run.seed % 2 == 1;

@@ -6,7 +6,7 @@
 namespace truestep::properties::mapl {
 
 /// The rest of a run as its own scenario, from the recorded state before that step, which becomes step 0.
-/// For runs without codewords. A trainer begins anew, so nothing that it trains may matter to boundaries.
+/// The run has no codewords. A trainer begins anew, so nothing that it trains may matter to boundaries.
 [[nodiscard]] Scenario resumed_before(const Trial& trial, Index step);
 
 /// Compares, bit for bit, a run from a step on with one that resumes there.

@@ -92,7 +92,7 @@ struct Scenario {
     [[nodiscard]] Index micro_batches(Index step) const {
         return run.micro + (uneven_steps ? step % 2 : 0);
     }
-    /// What a stage on this rank has made; 2^100 times that if the step is to overflow there.
+    /// Returns what a stage on this rank has made, or 2^100 times that if the step is to overflow there.
     [[nodiscard]] Floats as_large(int rank, Index step, Floats made) const;
     /// Whether a run may end early, with a line that gives the reason.
     [[nodiscard]] bool may_end() const { return dies.rank >= 0 || awaits_more != 0; }

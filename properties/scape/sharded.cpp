@@ -107,12 +107,11 @@ class ScapeCandidate : public RankUnderTest {
         const std::vector<float> bad(optimizer_.parameters().size(),
                                      std::numeric_limits<float>::quiet_NaN());
         const Mask nothing(static_cast<Index>(bad.size()));
-        try {
-            optimizer_.restore({0, bad, bad, {}, nothing, nothing});
-        } catch (const Error&) {
-            return;
-        }
-        throw Error("restore() takes parameters that are not finite");
+        gate::must_refuse(
+            [&] {
+                optimizer_.restore({0, bad, bad, {}, nothing, nothing});
+            },
+            "restore() takes parameters that are not finite");
     }
     void must_stay_halted(std::span<const float> gradient, double learning_rate) {
         must_refuse_a_state();

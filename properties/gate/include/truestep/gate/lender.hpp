@@ -11,6 +11,17 @@
 
 namespace truestep::gate {
 
+/// Makes a call that has to throw Error. If it does not, the error says `otherwise`.
+template <class Call>
+void must_refuse(const Call& call, const std::string& otherwise) {
+    try {
+        call();
+    } catch (const Error&) {
+        return;
+    }
+    throw Error(otherwise);
+}
+
 class Lender {
   public:
     /// What `call` returns when it is given a copy of these values.
@@ -24,17 +35,10 @@ class Lender {
     /// The same, after an offer of one value too many, which the call has to refuse.
     template <class Call>
     auto lend_after_too_many(std::span<const float> values, const Call& call) {
-        bool refused = false;
-        try {
-            place_.resize(values.size() + 1);
-            std::ranges::copy(values, place_.begin());
-            place_.back() = 1.0F;
-            static_cast<void>(call(std::span<const float>(place_)));
-        } catch (const Error&) {
-            refused = true;
-        }
-        if (!refused)
-            throw Error("it takes " + std::to_string(values.size() + 1) + " values, and " +
+        place_.assign(values.begin(), values.end());
+        place_.push_back(1.0F);
+        must_refuse([&] { static_cast<void>(call(std::span<const float>(place_))); },
+                    "it takes " + std::to_string(place_.size()) + " values, and " +
                         std::to_string(values.size()) + " are right");
         return lend(values, call);
     }
