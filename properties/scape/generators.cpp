@@ -2,6 +2,7 @@
 #include "generators.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -68,6 +69,23 @@ rc::Gen<Operation> operation() {
     });
 }
 
+/// A part of a gradient is a whole multiple of P/64 up to P/2, so of fp32's 24 bits 18 are left. Each step
+/// adds the share (1 - beta1) of the gradient to what no mask has taken, and needs as many bits more as
+/// beta1 has. The 1.0 leaves room for a property that adds P to one gradient, in one step more.
+Index exact_steps(const Case& run) {
+    const int bits = run.beta1 == 0.0 ? 0 : run.beta1 == 0.5 ? 1 : 2;
+    constexpr Index most_steps = 6;
+    Index steps = most_steps;
+    for (; steps > 0; --steps) {
+        const auto taken = static_cast<double>(steps + 1);
+        const double ranks = run.workers;
+        if (ranks * ranks * run.parts / 2.0 * ((1.0 - run.beta1) * taken + 1.0) <=
+            std::ldexp(1.0, 18 - bits * static_cast<int>(taken)))
+            break;
+    }
+    return steps;
+}
+
 } // namespace
 
 rc::Gen<Case> any_case() {
@@ -93,17 +111,21 @@ void needs_no_clipping(Case& run) {
     run.clip_norm = 0.0;
 }
 
+void needs_few_bits(Case& run) {
+    while (run.beta1 > 0.0 && exact_steps(run) == 0)
+        run.beta1 = run.beta1 == 0.75 ? 0.5 : 0.0;
+    run.steps = std::min(run.steps, std::max<Index>(exact_steps(run), 1));
+}
+
 void needs_exactness(Case& run) {
     needs_no_clipping(run);
     run.data = DataClass::dyadic;
     run.payload = Payload::fp32; // or M has bits that no mean of whole multiples has
     run.parts = 1;
-    // The bits of a sum grow with every step, and with the betas' bits.
-    constexpr Index most_steps = 6;
-    run.steps = std::min(run.steps, most_steps);
     const auto few_bits = [](double beta) { return beta == 0.0 || beta == 0.5 || beta == 0.75; };
     run.beta1 = few_bits(run.beta1) ? run.beta1 : 0.5;
     run.beta2 = few_bits(run.beta2) ? run.beta2 : 0.75;
+    needs_few_bits(run);
 }
 
 rc::Gen<Case> scripted_case() {

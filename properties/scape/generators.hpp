@@ -32,6 +32,8 @@ inline const std::vector<int> worker_counts{1, 2, 3, 4, 5, 7, 8, 2, 3, 4,  5,
 /// Restores these features when cases are pinned to other values.
 void needs_no_clipping(Case& run);
 void needs_exactness(Case& run);
+/// Restores so few steps that sums over the ranks stay within the bits of fp32.
+void needs_few_bits(Case& run);
 
 /// A case with a script.
 [[nodiscard]] rc::Gen<Case> scripted_case();

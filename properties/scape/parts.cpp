@@ -83,7 +83,7 @@ void needs_exact_parts(Case& run) {
     const int parts = std::clamp(run.parts, 2, 4);
     needs_exactness(run);
     run.parts = parts;
-    run.steps = std::min<Index>(run.steps, 3);
+    needs_few_bits(run);
 }
 
 /// Puts a value that must be refused into a part, or values into two parts whose sum must be refused.
