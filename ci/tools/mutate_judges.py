@@ -13,6 +13,8 @@ import time
 from tools import mutate_operators as operators
 
 GATE = "mutation_gate"
+PACKAGE = "package"  # as an implementation: Python's package, which the gate drives through C
+OF_PACKAGE = {"scape": ["--tensors", "a:13,b:5:dense"], "gasloc": [], "mapl": []}  # as in test_gate.py
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
@@ -119,6 +121,11 @@ class Tree:
         status, said = self.processes.run(["ninja", "-C", "build/mutant", target], limit, self.folder, self.environment)
         return status == 0, said
 
+    def python(self):
+        """The interpreter of the tests of Python."""
+        _, said = self.processes.run(["ctest", "--test-dir", "build/mutant", "--show-only=json-v1", "-R", "^python.gate$"], 60, self.folder)
+        return json.loads(said)["tests"][0]["command"][0]
+
     def changed(self):
         """Build files that differ from the stored ones."""
         for folder, _, names in os.walk(self.kept):
@@ -170,38 +177,44 @@ class Judge:
         self.tree, self.usual, self.least = tree, usual, least
 
     def commands(self, area):
-        """Each judge's name, target and command."""
+        """Whether the judge is the gate, its name, target and command. The last word of a command names no tree, for its time is
+        known by it, and is measured in one."""
         build = self.tree.build
         gate = [str(build / "bin" / GATE), *([area.system] if area.system else []), "--brief", "--json", str(build / "results.json")]
         chosen = [word for name in area.implementations for word in ("--implementation", name)]
         if area.mpi:
-            yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
+            yield True, "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
+        elif area.implementations == [PACKAGE]:
+            program = f"'{self.tree.python()}' '{self.tree.folder}/bindings/python/tests/gate_program.py'"
+            yield True, "package", "truestep_abi", [*gate, *OF_PACKAGE[area.system], "--program", program, "--level", "exact"]
         elif area.system:
-            yield "gate", GATE, gate + chosen
+            yield True, "gate", GATE, gate + chosen
         elif chosen:
-            yield "brief", GATE, gate + BRIEF + chosen
+            yield True, "brief", GATE, gate + BRIEF + chosen
             for name in area.implementations:
-                yield name, GATE, [*gate, "--implementation", name]
+                yield True, name, GATE, [*gate, "--implementation", name]
         for name in area.tests:
             by_ctest = ["ctest", "--test-dir", str(build), "--no-tests=error", "-R", BY_CTEST.get(name)]
-            yield name, name, by_ctest if name in BY_CTEST else [str(build / "bin" / name), "--gtest_color=no"]
+            yield False, name, name, by_ctest if name in BY_CTEST else [str(build / "bin" / name), "--gtest_color=no"]
 
     def run(self, command, limit):
         results = self.tree.build / "results.json"
         results.unlink(missing_ok=True)
         # A mutant may ask for any memory and write any file; neither is to hurt the machine.
         limited = ["sh", "-c", f'ulimit -v {MOST_MEMORY} && ulimit -f {MOST_FILE} && exec "$@"', "sh", *command]
-        return self.tree.processes.run(limited, limit, self.tree.folder, {"TMPDIR": str(self.tree.scratch)})
+        return self.tree.processes.run(limited, limit, self.tree.folder, {
+            "TMPDIR": str(self.tree.scratch), "TRUESTEP_LIBRARY": str(self.tree.build / "bindings/c/libtruestep.so"),
+            "PYTHONPATH": str(self.tree.folder / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"})
 
     def measure(self, area):
-        for name, _, command in self.commands(area):
-            if (name, command[-1]) in self.usual:
+        for _, name, _, command in self.commands(area):
+            if (area.system, name, command[-1]) in self.usual:
                 continue
             begin = time.monotonic()
             status, said = self.run(command, 1800)
             if status != 0:
                 raise Trouble(f"{name} does not pass as the tree is: {' '.join(command)}\n" + "\n".join(said.splitlines()[-20:]))
-            self.usual[name, command[-1]] = time.monotonic() - begin
+            self.usual[area.system, name, command[-1]] = time.monotonic() - begin
 
     def judge(self, mutant, area):
         undo = self.tree.put(mutant)
@@ -216,21 +229,20 @@ class Judge:
         differs, _ = self.tree.differs()
         commands = list(self.commands(area))
         if not differs:  # a header may be of the tests alone
-            commands = [command for command in commands if command[1] != GATE]
-            for _, target, _ in commands:
+            commands = [judge for judge in commands if judge[2] != GATE]
+            for _, _, target, _ in commands:
                 self.tree.make(target)
             differs, anew = self.tree.differs()
             if not anew or not (differs or self.tree.compiles(mutant)):
                 return "not compiled here", ""
             if not differs:
                 return "equivalent", "same result: the same object code"
-        for name, target, command in commands:
-            is_gate = target == GATE
-            if not is_gate:
+        for is_gate, name, target, command in commands:
+            if target != GATE:
                 built, _ = self.tree.make(target)
                 if not built:
                     return "killed by unit tests only", f"{target} does not build"
-            limit = self.least + 6 * self.usual[name, command[-1]]
+            limit = self.least + 6 * self.usual[area.system, name, command[-1]]
             if is_gate:
                 status, said = self.run(command, limit)
                 if status is None:

@@ -28,12 +28,22 @@ std::vector<StatePart> views_of(const Settings& settings, const VisibleState& vi
     return views;
 }
 
+Json edges_of(const Graph& graph) {
+    Json edges = Json::array();
+    for (const Edge& edge : graph)
+        edges.push_back({edge.a, edge.b, edge.weight});
+    return edges;
+}
+
 Json case_message(const Scenario& scenario, int workers) {
     nlohmann::ordered_json message{{"do", "case"}, {"workers", workers}, {"size", scenario.size}};
     visit_settings(scenario.settings, [&message](const std::string& key, const auto& value, auto...) {
         if (key != "allow_unstable") // a case may diverge
             trace::write_setting(message, key, value);
     });
+    if (scenario.settings.law == Law::given)
+        for (const Graph& graph : scenario.settings.given)
+            message["graphs"].push_back(edges_of(graph));
     return message;
 }
 
@@ -119,9 +129,7 @@ Json ProgramRounds::round_message(int rank, Index round, const Json& edges) {
 }
 
 bool ProgramRounds::make_round(Index round) {
-    Json edges = Json::array();
-    for (const Edge& edge : graph_of(scenario_.settings, round, session_.workers()))
-        edges.push_back({edge.a, edge.b, edge.weight});
+    const Json edges = edges_of(graph_of(scenario_.settings, round, session_.workers()));
     const std::vector<Json> answers = session_.ask(
         [&](int rank) { return round_message(rank, round, edges); }, {"round", "halted", "alone"});
     std::vector<State> states = look();

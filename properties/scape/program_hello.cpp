@@ -80,7 +80,9 @@ void leave_out_what_is_not_shown(gate::ProgramHello& hello) {
 } // namespace
 
 gate::ProgramSystem programs_of_scape() {
-    return {"scape", 1, program_views, gate::names_of(all_properties()),
+    std::vector<std::string> may_be_left_out = gate::names_of(all_properties());
+    may_be_left_out.emplace_back("owners"); // a setting, of which programs have said nothing from the start
+    return {"scape", 1, program_views, std::move(may_be_left_out),
             [](const Json& answer, gate::ProgramHello& hello) {
                 leave_out_what_is_not_known(answer, hello.unsupported);
                 for (const char* property : {"payload.overflow", "starts.states"})

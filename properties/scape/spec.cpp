@@ -258,6 +258,7 @@ std::vector<gate::Feature<Case>> features() {
          [](Case& run) { run.payload = problem::format_of(run.payload); },
          {"a mean that is rounded"}},
         {"groups", [](Case& run) { run.groups.clear(); }, {"several groups", "groups of different sizes"}},
+        {"owners", [](Case& run) { run.owners_in_turn = false; }},
         // More than an 8-bit counter holds.
         {"many steps", [](Case& run) { run.steps = std::min<Index>(run.steps, 300); }}};
 }
