@@ -21,6 +21,17 @@ Eigen::MatrixXd matrix_of(const Trial& trial, std::size_t tensor, const Floats& 
         .cast<double>();
 }
 
+/// The scale of section 37, a second time: rate_factor() is the implementation's and the
+/// reference's.
+double factor_by_hand(Scale scale, const std::vector<Index>& shape) {
+    const auto rows = static_cast<double>(shape[0]);
+    const auto columns = static_cast<double>(shape[1]);
+    if (scale == Scale::match_rms_adamw)
+        return 0.2 * std::sqrt(rows > columns ? rows : columns);
+    const bool none = scale == Scale::none || (scale == Scale::original && rows < columns);
+    return none ? 1.0 : std::sqrt(rows / columns);
+}
+
 /// The number of bf16 that fp32 rounds a sum to, or NaN where it may be either of two; `size` is the sum of
 /// its terms' magnitudes.
 double kept(double sum, double size) {
@@ -74,7 +85,7 @@ void rounds_to_bf16(Trial& trial) {
             const Group& group = scenario.problem.groups[index];
             const double rate = scenario.rates(step)[index];
             const auto decay = static_cast<float>(1.0 - rate * group.weight_decay);
-            const auto by = static_cast<float>(rate * rate_factor(group.scale, shape[0], shape[1]));
+            const auto by = static_cast<float>(rate * factor_by_hand(group.scale, shape));
             const Eigen::MatrixXd U = matrix_of(trial, tensor, whole.m).unaryExpr(&reference::nearest_bf16);
             const double scale = reference::nearest_bf16(reference::dense::first_scale(group, U.norm()));
             for (Index i = 0; i < U.size(); ++i) {
@@ -118,7 +129,7 @@ void orthogonal(Trial& trial) {
             }
             const Eigen::MatrixXd moved =
                 (matrix(before) * (1.0 - rate * group.weight_decay) - matrix(whole.w)) /
-                (rate * rate_factor(group.scale, shape[0], shape[1]));
+                (rate * factor_by_hand(group.scale, shape));
             const verify::SingularParts parts = verify::singular_parts(matrix(whole.m));
             Eigen::VectorXd values =
                 parts.values / reference::dense::first_scale(group, parts.values.norm());
@@ -175,8 +186,8 @@ void turning(Trial& trial) {
             if (!is_muon(problem, tensor))
                 continue;
             const Eigen::MatrixXd expected = matrix_of(trial, tensor, turned(trial, here));
-            const std::vector<Index>& shape = problem.tensors[tensor].shape;
-            const double factor = rate_factor(problem.groups.front().scale, shape[0], shape[1]);
+            const double factor =
+                factor_by_hand(problem.groups.front().scale, problem.tensors[tensor].shape);
             const double off = (expected - matrix_of(trial, tensor, there)).norm();
             trial.expect(off <= 0.01 * moved * factor + 1e-5 * expected.norm(), step,
                          "after step " + std::to_string(step) + " the matrix " +

@@ -22,9 +22,9 @@ std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::O
         return {};
     // At the edges of pieces and threads' units, where settings take turns.
     std::vector<Line> all;
+    std::size_t turn = 0;
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::model)) {
         Case run;
-        const std::size_t turn = all.size();
         run.size = size;
         run.law = gate::in_turn(turn, {Law::pairs, Law::two_peers, Law::ring, Law::given, Law::complete});
         run.inner = gate::in_turn(turn, {Inner::adamw, Inner::sgd, Inner::adams});
@@ -50,6 +50,7 @@ std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::O
             run.overflow = 1 + static_cast<Index>(turn % 2);
             all.push_back(spec().text(run));
         }
+        ++turn;
     }
     // Many workers; a restart half-way; more than 2^16 steps.
     for (const char* line :

@@ -78,11 +78,14 @@ TEST(InProcessFaults, AHangingRankIsNamed) {
     EXPECT_THROW(run_ranks(4, step, 200ms), Aborted);
 }
 
-/// All have come to the only exchange, but the others' parts stay where they are until rank 1 takes them.
+/// All have come to the last exchange, but the others' parts stay where they are until rank 1 takes them.
+/// It has taken its own of exchanges before, whose meeting is used again.
 TEST(InProcessFaults, ARankThatComesAndTakesNothingIsNamed) {
     std::latch it_has_come(1);
     std::latch others_are_told(2);
     const auto step = [&](Communicator& communicator) {
+        for (std::size_t before = 0; before < 3; ++before)
+            AllGather(communicator, before, true).wait();
         if (communicator.rank() == 1) {
             const AllGather mask(communicator, 0, true);
             it_has_come.count_down();

@@ -256,7 +256,7 @@ TEST(Properties, FaultFailsWhereAFailedExchangeIsSwallowed) {
     EXPECT_NE(std::string(result.counterexample->finding->message()).find("went on as if nothing had been"),
               std::string::npos)
         << result.counterexample->finding->message();
-    EXPECT_FALSE(search_for(*made_by<SwallowsFailures>(), "reference").counterexample);
+    EXPECT_FALSE(search_for(*made_by<SwallowsFailures>(), "update.factor").counterexample);
 }
 
 TEST(Properties, FaultFailsWhereNobodyIsNamed) {

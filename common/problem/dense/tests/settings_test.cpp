@@ -176,6 +176,7 @@ TEST(DenseProblem, EachGroupHasARate) {
 
 TEST(DenseProblem, ScalesByShape) {
     EXPECT_EQ(rate_factor(Scale::original, 8, 2), 2.0);
+    EXPECT_EQ(rate_factor(Scale::original, 9, 4), 1.5);
     EXPECT_EQ(rate_factor(Scale::original, 2, 8), 1.0);
     EXPECT_EQ(rate_factor(Scale::match_rms_adamw, 4, 16), 0.8);
     EXPECT_EQ(rate_factor(Scale::spectral_unclamped, 2, 8), 0.5);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 
 #include <truestep/storage/checkpoint.hpp>
@@ -12,12 +13,14 @@ namespace truestep::gate {
 /// `what` begins the checkpoints' names, and `part` those of their files.
 inline void add_what_is_no_checkpoint(const std::filesystem::path& folder, const std::string& what,
                                       const std::string& part) {
-    const auto add = [&](const std::string& name, int ranks) {
+    const auto add = [&](const std::string& name, std::initializer_list<int> saved, int ranks) {
         std::filesystem::create_directories(folder / name);
-        std::ofstream(folder / name / storage::name_of_part(part, 0, ranks));
+        for (const int rank : saved)
+            std::ofstream(folder / name / storage::name_of_part(part, rank, ranks));
     };
-    add(storage::numbered_name(what, 9'999'999'999), 2); // not all ranks have saved
-    add(what + "-99", 1);                                // its number has too few digits
+    add(storage::numbered_name(what, 9'999'999'999), {0}, 2); // not all ranks have saved
+    add(storage::numbered_name(what, 9'999'999'997), {0, 2}, 3);
+    add(what + "-99", {0}, 1); // its number has too few digits
     std::ofstream(folder / storage::numbered_name(what, 9'999'999'998));
 }
 
