@@ -14,7 +14,8 @@ from tools import mutate_operators as operators
 
 GATE = "mutation_gate"
 PACKAGE = "package"  # as an implementation: Python's package, which the gate drives through C
-OF_PACKAGE = {"scape": ["--tensors", "a:13,b:5:dense"], "gasloc": [], "mapl": []}  # as in test_gate.py
+# As in test_gate.py; MAPL's rows and properties are many.
+OF_PACKAGE = {"scape": ["--tensors", "a:13,b:5:dense", "--cases", "20"], "gasloc": ["--cases", "20"], "mapl": ["--cases", "3"]}
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
