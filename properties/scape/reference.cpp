@@ -79,7 +79,7 @@ void overflow_by_an_update(const Case& run, Scenario& scenario) {
     Setup& setup = scenario.setup;
     const auto dense = std::ranges::find_if(
         setup.problem.segments, [](const auto& s) { return s.always_dense && s.end > s.begin; });
-    if (run.seed % 8 != 3 || run.chosen_place % 3 != 0 || dense == setup.problem.segments.end())
+    if (run.seed % 8 != 5 || run.chosen_place % 3 != 0 || dense == setup.problem.segments.end())
         return;
     setup.problem.settings.epsilon = 0x1p-149;
     Action& first = scenario.actions.front();
@@ -339,7 +339,7 @@ Case overflows_in_a_word_of_few() {
     run.density = 0.01;
     run.weight_decay = 0.1;
     run.data = problem::DataClass::normal;
-    run.seed = 3;
+    run.seed = 5;
     return run;
 }
 
