@@ -156,11 +156,8 @@ class Player {
     }
 
     [[nodiscard]] std::vector<AnySide*> sides() const {
-        std::vector<AnySide*> sides;
-        if (sender_)
-            sides.push_back(sender_.get());
-        if (receiver_)
-            sides.push_back(receiver_.get());
+        std::vector<AnySide*> sides{sender_.get(), receiver_.get()};
+        std::erase(sides, nullptr);
         return sides;
     }
 
@@ -201,7 +198,7 @@ class Player {
             show(key(step, "s.L"), state.learned);
         }
         if (receiver_) {
-            show(key(step, "r.A"), receiver_->subspace());
+            show(key(step, "r.A"), first_a_.empty() ? receiver_->subspace() : std::exchange(first_a_, {}));
             show(key(step, "r.E"), receiver_->anchor());
             if (scenario_.run.codewords > 0)
                 show(key(step, "r.C"), receiver_->state().codebooks);
@@ -256,8 +253,7 @@ class Player {
                 try_flaw([&] { static_cast<void>(receiver_->state()); });
             if (flaw == Flaw::unlike_expected)
                 try_flaw([&] { static_cast<void>(receiver_->forward(name, tokens + 1)); });
-            Receiver::ReceivedActivations came =
-                receiver_->forward(name, static_cast<Index>(ids.size()) + scenario_.awaits_more);
+            Receiver::ReceivedActivations came = receiver_->forward(name, tokens + scenario_.awaits_more);
             ids = std::move(came.ids);
             arrived = std::move(came.activations);
             show(key(step, micro, "Xhat"), arrived);
@@ -299,12 +295,13 @@ class Player {
         Floats g = scenario_.as_large(rank_, step, stage_->backward(step, number_of(step, micro), dx));
         if (!receiver_)
             return;
-        if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
+        const Flaw flaw = step == 0 && !seen_.refused.contains("flaw") ? scenario_.flaw : Flaw::none;
+        if (flaw == Flaw::gradient_not_finite) {
             Floats bad = g;
             bad.front() = not_finite(scenario_.run);
             try_flaw([&] { receiver_->backward(name, bad); });
         }
-        if (step == 0 && scenario_.flaw == Flaw::gradient_too_large && !seen_.refused.contains("flaw"))
+        if (flaw == Flaw::gradient_too_large)
             try_flaw(
                 [&] { receiver_->backward(name, too_large(scenario_.run, g, receiver_->subspace())); });
         receiver_->backward(name, g);
@@ -334,8 +331,11 @@ class Player {
             show(key(step, "s.gM"), sender_->subspace_gradient());
             train(*sender_, step, "s.dE");
         }
-        if (receiver_)
+        if (receiver_) {
+            if ((scenario_.run.seed + step) % 2 == 1)
+                first_a_ = receiver_->state().a;
             train(*receiver_, step, "r.dE");
+        }
         show(key(step, "dW"), stage_->parameter_gradient(step));
         if (trainer_)
             train_stage(step);
@@ -388,6 +388,7 @@ class Player {
     std::unique_ptr<AnyReceiver> receiver_;
     std::unique_ptr<AnySender> sender_;
     std::unique_ptr<AnyTrainer> trainer_;
+    Floats first_a_; ///< A, where the receiver's state was what had to wait for it
 };
 
 } // namespace

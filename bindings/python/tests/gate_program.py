@@ -177,7 +177,7 @@ class SCAPE(System):
             return self.halted
         self.change_density(asked["next_density"])
         try:
-            self.optimizer.step(floats(asked["gradient"]), asked["learning_rate"])
+            self.optimizer.step(self.given(floats(asked["gradient"])), asked["learning_rate"])
         except truestep.RefusedStep as error:
             place = re.search(r"rank (\d+).*\(coordinate (\d+)\)", str(error))
             assert place is not None, error
@@ -187,10 +187,16 @@ class SCAPE(System):
             return self.halted
         return {"did": "taken"}
 
+    def given(self, gradient: Any) -> Any:
+        """In every second step a piece for each tensor, without values where all are zeros."""
+        if self.optimizer.steps % 2 == 0:
+            return gradient
+        pieces = np.split(gradient, np.cumsum([tensor["size"] for tensor in self.asked["tensors"]])[:-1])
+        return [piece if piece.view(np.uint32).any() else truestep._values.zeros(piece.size) for piece in pieces]
+
     def view(self, asked: Message) -> Message:
-        names = {"moment": "first_moment"}
         for what, path in asked["into"].items():
-            shown = getattr(self.optimizer, names.get(what, what))
+            shown = getattr(self.optimizer, "first_moment" if what == "moment" else what)
             (np.packbits(shown, bitorder="little") if shown.dtype == bool else shown).tofile(path)
         return {"step": self.optimizer.steps}
 
