@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -41,32 +42,40 @@ class Processes:
     def __init__(self):
         self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
-    def run(self, command, limit, folder, environment=None):
-        """The exit status, None after a timeout, and the output."""
-        with self.lock:
-            if self.stopped:
-                raise Stopped
-            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       start_new_session=True, env={**os.environ, **(environment or {})})
-            self.running.add(process)
-        status, said = None, b""
-        try:
-            said, _ = process.communicate(timeout=limit)
-            status = process.returncode
-        except subprocess.TimeoutExpired:
-            for how in (signal.SIGTERM, signal.SIGKILL):  # the first for mpirun, which has others to end
-                self.end(process, how)
-                try:
-                    said, _ = process.communicate(timeout=5)
-                    break
-                except subprocess.TimeoutExpired:
-                    pass
+    def run(self, command, limit, folder, environment=None, until=None):
+        """The exit status, None after a timeout, and the output. It is told to end once it has printed `until`."""
+        with tempfile.TemporaryFile() as output:
+            with self.lock:
+                if self.stopped:
+                    raise Stopped
+                process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                           start_new_session=True, env={**os.environ, **(environment or {})})
+                self.running.add(process)
+
+            def said():
+                return os.pread(output.fileno(), os.fstat(output.fileno()).st_size, 0).decode(errors="replace")
+            end = time.monotonic() + limit
+            while (status := self.wait(process, 0.2)) is None and time.monotonic() < end:
+                if until and until in said():
+                    self.end(process, signal.SIGTERM)
+                    until = None
+            if status is None:
+                self.end(process, signal.SIGTERM)  # first, for mpirun has others to end
+                self.wait(process, 5)
             self.end(process)
-        with self.lock:
-            self.running.discard(process)
-            if self.stopped:
-                raise Stopped
-        return status, said.decode(errors="replace")
+            process.wait()
+            with self.lock:
+                self.running.discard(process)
+                if self.stopped:
+                    raise Stopped
+            return status, said()
+
+    @staticmethod
+    def wait(process, seconds):
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
     @staticmethod
     def end(process, how=signal.SIGKILL):
@@ -198,14 +207,14 @@ class Judge:
             by_ctest = ["ctest", "--test-dir", str(build), "--no-tests=error", "-R", BY_CTEST.get(name)]
             yield False, name, name, by_ctest if name in BY_CTEST else [str(build / "bin" / name), "--gtest_color=no"]
 
-    def run(self, command, limit):
+    def run(self, command, limit, until=None):
         results = self.tree.build / "results.json"
         results.unlink(missing_ok=True)
         # A mutant may ask for any memory and write any file; neither is to hurt the machine.
         limited = ["sh", "-c", f'ulimit -v {MOST_MEMORY} && ulimit -f {MOST_FILE} && exec "$@"', "sh", *command]
         return self.tree.processes.run(limited, limit, self.tree.folder, {
             "TMPDIR": str(self.tree.scratch), "TRUESTEP_LIBRARY": str(self.tree.build / "bindings/c/libtruestep.so"),
-            "PYTHONPATH": str(self.tree.folder / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"})
+            "PYTHONPATH": str(self.tree.folder / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"}, until)
 
     def measure(self, area):
         for _, name, _, command in self.commands(area):
@@ -245,7 +254,7 @@ class Judge:
                     return "killed by unit tests only", f"{target} does not build"
             limit = self.least + 6 * self.usual[area.system, name, command[-1]]
             if is_gate:
-                status, said = self.run(command, limit)
+                status, said = self.run(command, limit, until="  to repeat it:\n")
                 if status is None:
                     return "timed out", f"{name}, after {limit:.0f} s"
                 if status != 0:
