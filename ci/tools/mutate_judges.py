@@ -233,6 +233,8 @@ class Judge:
         return result
 
     def state(self, mutant, area):
+        if "avx512" in mutant.file and "avx512dq" not in pathlib.Path("/proc/cpuinfo").read_text():
+            return "not compiled here", "this processor has no AVX-512"
         built, _ = self.tree.make(GATE)
         if not built:
             return "does not build", ""
