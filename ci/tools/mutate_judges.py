@@ -43,7 +43,7 @@ class Processes:
         self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
     def run(self, command, limit, folder, environment=None, until=None):
-        """The exit status, None after a timeout, and the output. It is told to end once it has printed `until`."""
+        """The exit status, None after a timeout, and the output. A process that prints `until` is ended, and its status is "stopped"."""
         with tempfile.TemporaryFile() as output:
             with self.lock:
                 if self.stopped:
@@ -54,18 +54,21 @@ class Processes:
 
             def said():
                 return os.pread(output.fileno(), os.fstat(output.fileno()).st_size, 0).decode(errors="replace")
-            end = time.monotonic() + limit
-            while (status := self.wait(process, 0.2)) is None and time.monotonic() < end:
-                if until and until in said():
-                    self.end(process, signal.SIGTERM)
-                    until = None
-            if status is None:
-                self.end(process, signal.SIGTERM)  # first, for mpirun has others to end
-                self.wait(process, 5)
-            self.end(process)
-            process.wait()
+            try:
+                end = time.monotonic() + limit
+                while (status := self.wait(process, 0.2)) is None and time.monotonic() < end:
+                    if until and until in said():
+                        status = "stopped"
+                        break
+                if process.poll() is None:
+                    self.end(process, signal.SIGTERM)  # mpirun has to end its ranks, and the gate to write what it has found
+                    self.wait(process, 10)
+            finally:
+                self.end(process)
+                process.wait()
+                with self.lock:
+                    self.running.discard(process)
             with self.lock:
-                self.running.discard(process)
                 if self.stopped:
                     raise Stopped
             return status, said()
@@ -177,7 +180,7 @@ class Tree:
 # --- the judges
 
 def ended(status):
-    return signal.Signals(-status).name if status < 0 else f"ended with {status}"
+    return status if status == "stopped" else signal.Signals(-status).name if status < 0 else f"ended with {status}"
 
 
 class Judge:
@@ -233,8 +236,8 @@ class Judge:
         return result
 
     def state(self, mutant, area):
-        if "avx512" in mutant.file and "avx512dq" not in pathlib.Path("/proc/cpuinfo").read_text():
-            return "not compiled here", "this processor has no AVX-512"
+        if "avx512" in mutant.file and "avx512_bitalg" not in pathlib.Path("/proc/cpuinfo").read_text():
+            return "not compiled here", "and could not run: this processor lacks a part of AVX-512"
         built, _ = self.tree.make(GATE)
         if not built:
             return "does not build", ""
@@ -269,6 +272,9 @@ class Judge:
         try:
             document = json.loads((self.tree.build / "results.json").read_text())
         except (OSError, ValueError):
+            if status == "stopped":
+                found = re.search(r"  to repeat it:.*?--property ([\w.]+)|$", said, re.DOTALL)[1]
+                return f"{found}, {name}"
             running = re.findall(r"--property ([\w.]+)", said)
             return f"{running[-1] if running else 'the matrix'}, {name}: {ended(status)}"
         failed = [row for row in document["properties"] + document["rows"] if row["status"] not in ("PASSED", "SKIPPED")]

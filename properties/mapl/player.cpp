@@ -332,7 +332,7 @@ class Player {
             train(*sender_, step, "s.dE");
         }
         if (receiver_) {
-            if ((scenario_.run.seed + step) % 2 == 1)
+            if ((scenario_.run.seed + step) % 2 == 1 && step + 1 != scenario_.run.restart)
                 first_a_ = receiver_->state().a;
             train(*receiver_, step, "r.dE");
         }
@@ -388,7 +388,7 @@ class Player {
     std::unique_ptr<AnyReceiver> receiver_;
     std::unique_ptr<AnySender> sender_;
     std::unique_ptr<AnyTrainer> trainer_;
-    Floats first_a_; ///< A, where the receiver's state was what had to wait for it
+    Floats first_a_; ///< r.A of a step, if state() was the first to wait for it; until it is shown
 };
 
 } // namespace
