@@ -73,7 +73,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"more ranks than parameters"},
     {"several steps", 50, [](const Case& run) { return run.steps > 1; }},
     {"micro-batches", 50, [](const Case& run) { return run.micro > 1; }},
-    {"a micro-batch is missing", 10},
+    {"a micro-batch is missing", 20},
     {"tree", 30, [](const Case& run) { return run.order == Order::tree; }},
     {"clipped", 25, [](const Case& run) { return run.clip > 0.0; }},
     {"above the norm", 50},

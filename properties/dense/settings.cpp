@@ -129,8 +129,9 @@ Case that_tells(Case run) {
 // all ranks, which name it; nothing changes, and the step can be tried again.
 void tried_again(Trial& trial) {
     using Limits = std::numeric_limits<double>;
-    // One differs only in a late bit of the double.
-    constexpr double rates[]{0.0, 1.0, 0x1p-50, -1000.0, Limits::infinity(), Limits::quiet_NaN()};
+    // One differs only in a late bit of the double. 0 stands for a missing micro-batch, and comes twice:
+    // three seeds of ten have it, where the property demands a fifth.
+    constexpr double rates[]{0.0, 1.0, 0x1p-50, 0.0, -1000.0, Limits::infinity(), Limits::quiet_NaN()};
     Scenario scenario = trial.scenario;
     const Index seed = trial.run_case.seed;
     scenario.odd_rank = static_cast<int>(1 + seed % (scenario.problem.ranks - 1));
