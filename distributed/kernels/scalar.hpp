@@ -58,8 +58,6 @@ inline bool update_rest(const Scalars& scalars, Index count, float* w, std::uint
                         const float* u) {
     bool is_finite = true;
     for (Index i = 0; i < count; ++i) {
-        if (!has_bit(current, i) && scalars.decay == 1.0F)
-            continue; // not touched, and not looked at
         w[i] = w[i] * scalars.decay;
         if (has_bit(current, i))
             w[i] = element::update(scalars, w[i], *u++);

@@ -28,7 +28,7 @@ float distance(const float* v, const float* c, std::size_t width) {
 
 /// Sums in any order, several at once: it only has to be near.
 float square(const float* v, std::size_t width) {
-    constexpr std::size_t lanes = 8;
+    constexpr auto lanes = problem::tunable<std::size_t>("square_lanes");
     double sums[lanes] = {};
     const std::size_t whole = width - width % lanes;
     for (std::size_t i = 0; i < whole; i += lanes)

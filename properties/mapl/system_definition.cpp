@@ -31,7 +31,7 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         // Equal codewords, some of them a lane apart.
         "rank=4,width=7,workers=2,tokens=33,vocabulary=257,codewords=65,groups=2,rounds=2,data=dyadic"};
     // At the edges of what hosts and devices take at once, where settings take turns: tokens and codewords,
-    // and the entries of A, as a matrix that is as nearly square as it can be.
+    // what a book quantizes, and the entries of A, as a matrix that is as nearly square as it can be.
     const auto add = [&all](const std::function<void(Case&, std::size_t)>& change) {
         Case run;
         const std::size_t turn = all.size();
@@ -63,6 +63,13 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
             run.tokens = tokens;
             run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16});
         });
+    for (const Index part : gate::edge_sizes(problem::Dimension::part))
+        add([&](Case& run, std::size_t turn) {
+            run.rank = part * run.groups;
+            run.width = run.rank + 3;
+            run.tokens = 33;
+            run.codewords = words[turn % words.size()];
+        });
     for (const Index entries : gate::edge_sizes(problem::Dimension::model, 10'000))
         add([&](Case& run, std::size_t) {
             run.rank = static_cast<Index>(std::sqrt(static_cast<double>(entries)));
@@ -91,7 +98,8 @@ gate::System mapl_system() {
         const Case run = spec().parse(line);
         return gate::Extents{{problem::Dimension::model, run.rank * run.width},
                              {problem::Dimension::tokens, run.tokens},
-                             {problem::Dimension::words, run.codewords}};
+                             {problem::Dimension::words, run.codewords},
+                             {problem::Dimension::part, run.codewords > 0 ? run.rank / run.groups : 0}};
     };
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)

@@ -1,4 +1,4 @@
-// Tests parsing and checks of groups of ranks, and that a problem's digest includes them.
+// Tests parsing and checks of groups of ranks, and the digests of problems.
 #include <truestep/problem/groups.hpp>
 
 #include <gmock/gmock.h>
@@ -69,6 +69,17 @@ TEST(GroupsTest, AreOfTheRanksAndNotOfTheModel) {
     const auto grouped = make_problem(Algorithm::scape, 3, layout, PartitionRule::by_shard, settings);
     EXPECT_EQ(model_digest(flat, density), model_digest(grouped, density));
     EXPECT_NE(digest(flat, all, density), digest(grouped, all, density));
+}
+
+/// Checkpoints hold the number, so it must never change for the same words. Worked out apart: FNV-1a, and
+/// the first half of MurmurHash3's finalizer.
+TEST(DigestTest, KeepsItsValue) {
+    const Layout layout({{"a", 7}});
+    const auto problem = make_problem(Algorithm::scape, 3, layout, PartitionRule::by_shard, {});
+    const auto density = DensitySchedule::constant(0.5);
+    EXPECT_EQ(model_text(problem, density),
+              "scape tensor 1:a 7 0.9 0.95 1e-08 0.1 0 adam first floor density 2 0.5 0.5 0");
+    EXPECT_EQ(model_digest(problem, density), 8522530012409351625U);
 }
 
 } // namespace

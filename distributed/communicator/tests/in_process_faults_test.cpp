@@ -189,6 +189,18 @@ TEST(InProcessFaults, OtherExchangesOrSizesAreRefused) {
     EXPECT_THAT([&] { run_ranks(2, uneven); },
                 ThrowsMessage<Aborted>(
                     AllOf(HasSubstr("sends"), HasSubstr("awaits"), HasSubstr("a mask exchange"))));
+    // Between two ranks alone, neither of them the first.
+    const auto uneven_pair = [](Communicator& communicator) {
+        const std::vector<std::size_t> awaited(3, 8);
+        std::vector<std::size_t> sent = awaited;
+        if (communicator.rank() == 2)
+            sent[1] = 4;
+        const std::vector<std::byte> send(24);
+        std::vector<std::byte> receive(24);
+        communicator.start_all_to_all(Traffic::payload, send.data(), sent, receive.data(), awaited)->wait();
+    };
+    EXPECT_THAT([&] { run_ranks(3, uneven_pair); },
+                ThrowsMessage<Aborted>("rank 2 sends 4 bytes in a payload exchange where rank 1 awaits 8"));
 }
 
 /// The peers of a rank that fails may be copying from its buffers at that very moment.

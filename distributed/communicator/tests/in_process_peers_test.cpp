@@ -157,6 +157,18 @@ TEST(InProcessPeers, WhatIsDroppedIsDiscardedWhenItComes) {
     take(*receiver, 0, 3);
 }
 
+/// The end of a message runs its sender's code, which may send again.
+TEST(InProcessPeers, WhatIsDroppedMayBeFollowed) {
+    InProcessPeers group(2);
+    const auto sender = group.peers(0);
+    const auto receiver = group.peers(1);
+    receive(*receiver, 0, 1).reset();
+    Numbers first(3);
+    sender->send(Traffic::parameters, 1, 1,
+                 {first.data(), [&](const void*) { send(*sender, 1, 2, message(0, 2)); }}, 24);
+    take(*receiver, 0, 2);
+}
+
 TEST(InProcessPeers, WhatNobodyWillTakeIsLetGo) {
     InProcessPeers group(2);
     const auto sender = group.peers(0);

@@ -66,6 +66,7 @@ check 2 --throw 1 abort '^truestep: rank 1: thrown on purpose; all ranks end$'
 check 4 --throw 2 abort '^truestep: rank 2: thrown on purpose; all ranks end$'
 check 4 --throw all abort '^truestep: rank [0-3]: thrown on purpose; all ranks end$'
 check 3 --leave 1 abort '^truestep: rank 1: an error left a mask exchange unfinished; all ranks end$'
+check 3 --unwind 1 abort '^truestep: rank 1: ends by an error; all ranks end$'
 check 3 --late 1 abort '^truestep: rank 1 did not answer within 2 s in the set-up of the communicator; all ranks end$'
 check 3 --lose 1 abort '^truestep: rank 1: a mask exchange was never waited for; all ranks end$'
 check 2 --mix 1 abort '^truestep: .* all ranks wait, rank 0 in a payload exchange, rank 1 in a mask exchange; all ranks end$' \

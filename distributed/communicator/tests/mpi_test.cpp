@@ -1,6 +1,6 @@
 // Runs under mpirun with any number of ranks: mpirun -n 3 mpi_test
 // Faults, for mpi_faults.sh: mpi_test --hang RANK | --die RANK | --throw RANK | --late RANK | --lose RANK |
-// --mix RANK | --hang-in-groups RANK
+// --mix RANK | --hang-in-groups RANK | --unwind RANK
 
 #include <algorithm>
 #include <chrono>
@@ -309,13 +309,15 @@ int test() {
     return verdict.report();
 }
 
-/// An error that is not caught in time: it passes through an exchange under way.
+/// An error that is not caught in time: it passes through an exchange under way, or through a session.
 struct Left {};
 
 /// Some steps in which one rank fails.
 void faulty(const std::string& mode, bool guilty) {
     if (guilty && mode == "--late")
         std::this_thread::sleep_for(10 * short_patience);
+    if (guilty && mode == "--unwind")
+        throw Left{};
     const auto world = make_mpi_communicator({.timeout = short_patience});
     LevelsCommunicator levels(*world, some_groups(world->size()));
     Communicator* const communicator = mode == "--hang-in-groups" ? &levels : world.get();
@@ -357,9 +359,10 @@ int main(int argument_count, char** arguments) {
     const std::string mode = arguments[1];
     const std::string guilty = argument_count > 2 ? arguments[2] : "none";
     try {
+        const MpiSession inner(argument_count, arguments); // joins the other one
         faulty(mode, guilty == "all" || guilty == std::to_string(session.rank()));
     } catch (const Left&) {
-        std::puts("too late: the exchange has been destroyed before");
+        std::puts("too late: the exchange and the session have been destroyed before");
     }
     return EXIT_SUCCESS;
 }

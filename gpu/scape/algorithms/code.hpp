@@ -94,7 +94,8 @@ struct Encode {
 
 /// Counts what each tile of code selects. A warp counts a tile.
 struct DecodeCount {
-    static constexpr Index tiles = 8; ///< of a block: one for each warp of a device's
+    /// Of a block: one for each warp of a device's.
+    static constexpr Index tiles = problem::tunable<Index>("code_count_tiles");
 
     struct Arguments {
         const Segment* segments;

@@ -17,12 +17,13 @@ enum class Dimension : std::uint8_t {
     message,  ///< values that one rank sends another in a step
     tokens,   ///< tokens of a micro-batch
     words,    ///< codewords of a book
+    part,     ///< coordinates of a token that one book quantizes
     inside,   ///< what no case shows, such as candidates; a build with TRUESTEP_TINY crosses these
 };
 
 [[nodiscard]] constexpr std::string_view name(Dimension dimension) {
-    constexpr std::array<std::string_view, 8> names{"model",   "share",  "segment", "selected",
-                                                    "message", "tokens", "words",   "inside"};
+    constexpr std::array<std::string_view, 9> names{"model",  "share", "segment", "selected", "message",
+                                                    "tokens", "words", "part",    "inside"};
     return names[static_cast<std::size_t>(dimension)];
 }
 
@@ -81,6 +82,7 @@ inline constexpr std::array cuts{
     // MAPL.
     Cut{"codec_tokens", Dimension::tokens, 128, 8},
     Cut{"score_lanes", Dimension::words, 32, 4},
+    Cut{"square_lanes", Dimension::part, 8, 4},
     Cut{"compressed_rows", Dimension::tokens, 256, 8},
     // Devices.
     Cut{"block_threads", Dimension::inside, 256, 64},
@@ -88,6 +90,7 @@ inline constexpr std::array cuts{
     Cut{"counts_group", Dimension::model, 4096, 64, 1 << 24, 1 << 14},
     Cut{"quads_in_flight", Dimension::inside, 4, 1},
     Cut{"code_tile_blocks", Dimension::segment, 256, 8, 65'280, 2040},
+    Cut{"code_count_tiles", Dimension::segment, 8, 2, 522'240, 4080},
     Cut{"decode_tiles", Dimension::model, 16, 2, 1 << 16, 512},
     Cut{"count_tiles", Dimension::model, 16, 2, 1 << 16, 512},
     Cut{"most_group_tiles", Dimension::segment, 16, 16, 1 << 16, 4096},
