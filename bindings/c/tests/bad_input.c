@@ -59,7 +59,8 @@ void bad_input_is_told(void) {
     CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_MASK, -1, &view), TRUESTEP_ERROR, "rank is -1");
     CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_MASK, 1, &view), TRUESTEP_ERROR, "rank is 1");
     CHECK_FAILS(truestep_reference_view(reference, -1, 0, &view), TRUESTEP_ERROR, "there is no -1");
-    CHECK_FAILS(truestep_reference_view(reference, 8, 0, &view), TRUESTEP_ERROR, "there is no 8");
+    CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_RECONSTRUCTED + 1, 0, &view), TRUESTEP_ERROR,
+                "there is no 8");
     truestep_reference_destroy(reference);
     truestep_problem_destroy(problem);
 

@@ -94,7 +94,7 @@ struct Encode {
 
 /// Counts what each tile of code selects. A warp counts a tile.
 struct DecodeCount {
-    /// Of a block: one for each warp of a device's.
+    /// A block takes so many, one for each warp of a device's.
     static constexpr Index tiles = problem::tunable<Index>("code_count_tiles");
 
     struct Arguments {
