@@ -226,11 +226,8 @@ class Transfer final : public Exchange {
 };
 
 void Rank::take_ready() {
-    for (std::size_t i = 0; i < untaken.size();)
-        if (untaken[i]->take_if_ready())
-            untaken.erase(untaken.begin() + static_cast<std::ptrdiff_t>(i));
-        else
-            ++i;
+    while (!untaken.empty() && untaken.front()->take_if_ready()) // all ranks post in one order
+        untaken.erase(untaken.begin());
 }
 
 class InProcessCommunicator final : public Communicator {

@@ -2,8 +2,6 @@
 // host's form anywhere, the device's where there is one.
 #include "devices.hpp"
 
-#include <array>
-#include <cstdint>
 #include <string>
 
 #include <truestep/gpu/dense/planted_devices.hpp>
@@ -20,15 +18,9 @@ namespace {
 using gpu::dense::device_known_bugs::backend_on;
 using gpu::dense::device_known_bugs::KnownBug;
 
-/// The block size depends on the number of threads. Streams of different ranks are early and late with
-/// different work.
 Begin blocks(KnownBug known_bug) {
     return workers([known_bug](int rank, int threads) {
-        constexpr std::array sizes{256, 64, 32};
-        return backend_on(known_bug,
-                          gpu::HostStream(sizes[static_cast<std::size_t>(threads - 1) % sizes.size()],
-                                          1 + 16 * static_cast<std::uint64_t>(rank) +
-                                              static_cast<std::uint64_t>(threads)));
+        return backend_on(known_bug, gpu::HostStream::in_turn(rank, threads));
     });
 }
 

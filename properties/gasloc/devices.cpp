@@ -2,7 +2,6 @@
 // form anywhere, the devices' where there are devices.
 #include "devices.hpp"
 
-#include <array>
 #include <string>
 #include <utility>
 
@@ -34,17 +33,10 @@ OwnedWorker housed(KnownBug known_bug, const Settings& settings, State state, Pe
     return {std::move(peers), std::move(worker)};
 }
 
-/// The block size depends on the number of threads. Streams of different ranks are early and late with
-/// different work.
-gpu::HostStream stream_of(int threads, int rank) {
-    constexpr std::array sizes{problem::tunable<int>("block_threads"), 64, 32};
-    return {sizes[static_cast<std::size_t>(threads - 1) % sizes.size()],
-            1 + 16 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(threads)};
-}
-
 RankFactory blocks(KnownBug known_bug) {
     return subjects_of([known_bug](const Settings& settings, State state, Peers& ranks, int threads) {
-        return housed(known_bug, settings, std::move(state), ranks, stream_of(threads, ranks.rank()));
+        return housed(known_bug, settings, std::move(state), ranks,
+                      gpu::HostStream::in_turn(ranks.rank(), threads));
     });
 }
 

@@ -26,8 +26,11 @@ Scenario alone(const Scenario& scenario, int worker) {
 
 // 3. With alpha = 0 or without edges the workers are independent runs.
 void independent(Trial& trial) {
-    if (trial.scenario.settings.law != Law::none)
+    if (trial.scenario.settings.law != Law::none) {
         trial.scenario.settings.alpha = 0.0;
+        for (float& value : trial.scenario.start)
+            value += 0.0F; // -0 less a product that is 0 may be +0
+    }
     trial.lives = trial.play(trial.scenario);
     for (int worker = 0; worker < trial.scenario.workers; ++worker) {
         const RankRecording one = trial.play(alone(trial.scenario, worker)).front();

@@ -88,6 +88,9 @@ Scenario scenario_of(const Case& run) {
     scenario.size = run.size;
     scenario.rounds = run.rounds;
     scenario.start = problem::initial_parameters(run.data, seed, run.size);
+    if (run.data == problem::DataClass::zeros) // of both signs
+        for (std::size_t i = 0; i < scenario.start.size(); i += 3)
+            scenario.start[i] = -0.0F;
     if (run.overflow > 0 && run.size > 0)
         scenario.start[static_cast<std::size_t>(run.size / 3)] = std::numeric_limits<float>::max();
     scenario.steps = [run, seed](int worker, Index round) {

@@ -249,6 +249,10 @@ Settings settings_of(const Case& run) {
     settings.anchors = run.anchors;
     settings.order = run.order;
     settings.beta = run.dyadic() ? 0.5 : run.seed % 4 == 1 ? 0.999 : 0.9;
+    if (run.seed % 4 == 2) // both sides of the eight polynomials that there are
+        settings.direction_iterations = static_cast<int>(1 + run.seed / 4 % 12);
+    if (run.seed % 8 == 3)
+        settings.retraction_iterations = static_cast<int>(1 + run.seed / 8 % 4);
     settings.seed = static_cast<std::uint64_t>(run.seed);
     settings.payload = run.payload;
     settings.quantization = {run.codewords, run.groups, run.rounds, run.subsets,

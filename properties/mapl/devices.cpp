@@ -2,7 +2,6 @@
 // devices' where there are devices.
 #include "devices.hpp"
 
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -27,13 +26,6 @@ namespace {
 using distributed::Peers;
 using gpu::mapl::device_known_bugs::KnownBug;
 
-/// Each rank has another block size. Streams of different ranks are early and late with different work.
-gpu::HostStream stream_of(int rank) {
-    constexpr std::array sizes{problem::tunable<int>("block_threads"), 64, 32};
-    return {sizes[static_cast<std::size_t>(rank) % sizes.size()],
-            1 + 16 * static_cast<std::uint64_t>(rank)};
-}
-
 template <class Stream>
 EndResources house(KnownBug known_bug, Peers& ranks, const Stream& stream) {
     auto [peers, backend] = gpu::mapl::device_known_bugs::on_stream(known_bug, ranks, stream);
@@ -42,7 +34,7 @@ EndResources house(KnownBug known_bug, Peers& ranks, const Stream& stream) {
 
 EndFactory blocks(KnownBug known_bug) {
     return ends_in([known_bug](RecordingPeers& ranks, int) -> EndResources {
-        return house(known_bug, ranks, stream_of(ranks.rank()));
+        return house(known_bug, ranks, gpu::HostStream::in_turn(ranks.rank(), 0));
     });
 }
 

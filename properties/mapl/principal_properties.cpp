@@ -76,6 +76,7 @@ void principal_subspace(Trial& trial) {
     trial.scenario.settings = [inner = trial.scenario.settings](Index boundary, Side side) {
         Settings settings = inner(boundary, side);
         settings.beta = 0.9;
+        settings.direction_iterations = Settings{}.direction_iterations;
         return settings;
     };
     trial.seen = trial.play(trial.scenario);

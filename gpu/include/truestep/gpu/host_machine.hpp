@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -38,9 +41,6 @@ class HostMachine {
         if (vector.memory_)
             stream_.let_go(std::move(vector.memory_));
         vector.memory_ = size == 0 ? nullptr : allocated<T>(static_cast<std::size_t>(size));
-        if (size > 0)
-            std::memset(static_cast<void*>(vector.memory_.get()), host_form::nonsense,
-                        static_cast<std::size_t>(size) * sizeof(T));
         vector.size_ = size;
     }
 
@@ -90,12 +90,27 @@ class HostMachine {
     void finish() { stream_.synchronize(); }
 
   private:
-    /// Allocates aligned memory, as a device does.
+    /// Allocates aligned memory, as a device does. Who writes behind its end is found out when it goes;
+    /// sanitizers find readers, too, and get no guard, so that they do to the byte.
     template <class T>
     static std::shared_ptr<T[]> allocated(std::size_t size) { // NOLINT(modernize-avoid-c-arrays)
         constexpr std::align_val_t alignment{256};
-        return {static_cast<T*>(::operator new[](size * sizeof(T), alignment)),
-                [](T* memory) { ::operator delete[](memory, alignment); }};
+#if defined(__SANITIZE_ADDRESS__)
+        constexpr std::size_t guard = 0;
+#else
+        constexpr std::size_t guard = 64;
+#endif
+        const std::size_t bytes = size * sizeof(T);
+        auto* const begin = static_cast<unsigned char*>(::operator new[](bytes + guard, alignment));
+        std::memset(begin, host_form::nonsense, bytes + guard);
+        return {reinterpret_cast<T*>(begin), [begin, bytes](T*) {
+                    if (!std::all_of(begin + bytes, begin + bytes + guard,
+                                     [](unsigned char byte) { return byte == host_form::nonsense; })) {
+                        std::fputs("code for devices has written behind the end of its memory\n", stderr);
+                        std::abort();
+                    }
+                    ::operator delete[](begin, alignment);
+                }};
     }
 
     HostStream stream_;

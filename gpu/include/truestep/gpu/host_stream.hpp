@@ -4,6 +4,7 @@
 // runs a little earlier at random. Code that forgets to order two streams therefore reads data too
 // early or too late.
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -106,6 +107,14 @@ class HostStream {
     /// Throws truestep::Error for a number of threads that a block cannot have.
     HostStream(int threads, std::uint64_t seed)
         : queue_(std::make_shared<host_form::Queue>(threads, seed)), threads_(threads), seed_(seed) {}
+
+    /// One that differs from other ranks' and other turns': in the size of its blocks, up to the largest,
+    /// in their order, and in which work is early and which late.
+    [[nodiscard]] static HostStream in_turn(int rank, int turn) {
+        constexpr std::array sizes{256, 64, 32, most_threads};
+        return {sizes[static_cast<std::size_t>(rank + turn) % sizes.size()],
+                1 + 16 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(turn)};
+    }
 
     /// Another stream of the same device.
     [[nodiscard]] HostStream beside() const { return {threads_, seed_ == 0 ? 0 : seed_ + 1}; }

@@ -60,7 +60,9 @@ std::string change_one_setting(Settings& settings, std::size_t number,
 
 /// Returns what a setting of this name can be in no system. It is spelled out, because the limits that
 /// systems declare are themselves judged.
-inline std::vector<double> impossible_values(const std::string& name) {
+inline std::vector<double> impossible_values(const std::string& name, bool whole) {
+    if (whole)
+        return name == "codewords" ? std::vector{-1.0} : std::vector{-1.0, 0.0}; // none: no quantization
     using Limits = std::numeric_limits<double>;
     std::vector<double> all{Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
     if (name.size() > 1) // coefficients of polynomials may be negative
@@ -75,26 +77,24 @@ inline std::vector<double> impossible_values(const std::string& name) {
 }
 
 /// Returns the settings with each such value in one of their numbers, which `number` chooses, and its name.
-/// A whole number becomes -1.
 template <class Settings>
 std::pair<std::string, std::vector<Settings>> impossible_settings(const Settings& settings,
                                                                   std::uint64_t number) {
-    std::vector<std::string> names;
+    std::vector<std::pair<std::string, bool>> names; // and whether it is a whole number
     visit_settings(settings, [&]<class Value>(const std::string& name, const Value&, const auto&...) {
         if (std::is_signed_v<Value>)
-            names.push_back(name);
+            names.emplace_back(name, std::integral<Value>);
     });
-    const std::string chosen = names[number % names.size()];
+    const std::pair<std::string, bool> chosen = names[number % names.size()];
     std::vector<Settings> all;
-    for (const double impossible : impossible_values(chosen))
-        visit_settings(
-            all.emplace_back(settings), [&](const std::string& name, auto& value, const auto&...) {
-                using Value = std::remove_reference_t<decltype(value)>;
-                if constexpr (std::is_signed_v<Value>)
-                    if (name == chosen)
-                        value = std::floating_point<Value> ? static_cast<Value>(impossible) : Value{-1};
-            });
-    return {chosen, all};
+    for (const double impossible : impossible_values(chosen.first, chosen.second))
+        visit_settings(all.emplace_back(settings),
+                       [&]<class Value>(const std::string& name, Value& value, const auto&...) {
+                           if constexpr (std::is_signed_v<Value>)
+                               if (name == chosen.first)
+                                   value = static_cast<Value>(impossible);
+                       });
+    return {chosen.first, all};
 }
 
 } // namespace truestep::gate
