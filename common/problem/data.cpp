@@ -11,7 +11,7 @@ namespace truestep::problem {
 
 namespace {
 
-constexpr std::array<std::pair<DataClass, std::string_view>, 8> names{{
+constexpr std::array<std::pair<DataClass, std::string_view>, 9> names{{
     {DataClass::normal, "normal"},
     {DataClass::dyadic, "dyadic"},
     {DataClass::ties, "ties"},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<DataClass, std::string_view>, 8> names{{
     {DataClass::wide, "wide"},
     {DataClass::zeros, "zeros"},
     {DataClass::limit, "limit"},
+    {DataClass::once, "once"},
 }};
 
 /// The purpose of a draw. No two purposes share their bits.
@@ -76,10 +77,12 @@ struct Streams {
     Draws own;
     Draws scale;
     Draws zero;
+    bool is_first;
 
     Streams(std::uint64_t seed, int rank, Index step)
         : shared(Stream::shared, seed, no_rank, step), own(Stream::own, seed, rank, step),
-          scale(Stream::scale, seed, no_rank, 0), zero(Stream::zero, seed, rank, step) {}
+          scale(Stream::scale, seed, no_rank, 0), zero(Stream::zero, seed, rank, step),
+          is_first(step == 1) {}
 
     float normal(Index index, int exponent) const {
         return scaled(bell(shared[index]) + bell(own[index]), exponent);
@@ -92,6 +95,8 @@ template <DataClass kind>
 float value_of(const Streams& streams, Index index) {
     if constexpr (kind == DataClass::normal)
         return streams.normal(index, streams.near_one(index));
+    if constexpr (kind == DataClass::once)
+        return streams.is_first ? streams.normal(index, streams.near_one(index)) : 0.0F;
     if constexpr (kind == DataClass::sparse)
         return streams.zero[index] % 10 != 0 ? 0.0F : streams.normal(index, streams.near_one(index));
     if constexpr (kind == DataClass::subnormal)
@@ -131,6 +136,7 @@ constexpr std::array<std::pair<DataClass, Fill>, names.size()> fills{{
     {DataClass::wide, fill<DataClass::wide>},
     {DataClass::zeros, fill<DataClass::zeros>},
     {DataClass::limit, fill<DataClass::limit>},
+    {DataClass::once, fill<DataClass::once>},
 }};
 
 } // namespace

@@ -331,11 +331,9 @@ std::string Timeline::last_spans(int rank, std::size_t count) {
     return text;
 }
 
-void Span::begin(std::string_view name, int rank) {
-    name_ = name;
-    rank_ = rank;
+void Span::begin() {
 #ifdef TRUESTEP_NVTX
-    nvtxRangePushA(std::string(name).c_str());
+    nvtxRangePushA(std::string(name_).c_str());
 #endif
     begin_ = Clock::now();
     try {

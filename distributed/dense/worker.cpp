@@ -93,6 +93,11 @@ State agreed(const Problem& problem, const Options& options, Communicator& ranks
     });
     more.emplace_back("sharded", options.sharded ? "true" : "false");
     more.emplace_back("the step", std::to_string(state.steps));
+    if (!options.sharded) // each rank has all of it
+        for (const auto& [what, values] :
+             {std::pair("parameters", &state.w), {"first moments", &state.m}, {"second moments", &state.v}})
+            more.emplace_back(std::string(what) + " with digest",
+                              std::to_string(problem::digest_of(*values)));
     state.run = agree_on(problem, more, fault, ranks);
     return state;
 }

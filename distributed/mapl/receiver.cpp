@@ -6,6 +6,7 @@
 
 #include <truestep/distributed/mapl/products.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "agreement.hpp"
 
@@ -190,6 +191,7 @@ void Receiver::expect(Index micro, Index tokens) {
 }
 
 Receiver::ReceivedMessage Receiver::arrived(Index micro, Index count) {
+    const problem::Span span("forward", peers_.rank());
     wait_idle();
     const std::size_t bytes = bytes_of(micro, count);
     const auto tokens = static_cast<std::size_t>(count);
@@ -219,6 +221,7 @@ void Receiver::check_arrived(BatchState& kept) {
 }
 
 void Receiver::backward(Index micro, std::span<const float> gradient) {
+    const problem::Span span("backward", peers_.rank());
     const auto found = under_way_.find(micro);
     const std::string batch = "micro-batch " + std::to_string(micro);
     if (found == under_way_.end())
@@ -240,6 +243,7 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
 }
 
 void Receiver::end_step() {
+    const problem::Span span("end step", peers_.rank());
     wait_idle();
     must_be_between_steps(under_way_.size() + expected_.size(), "the step cannot end");
     const auto step = static_cast<std::uint64_t>(steps_ + 1);

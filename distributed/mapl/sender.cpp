@@ -6,6 +6,7 @@
 
 #include <truestep/distributed/mapl/replicas.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 namespace truestep::distributed::mapl {
 
@@ -52,6 +53,7 @@ void Sender::check_forward(Index micro, std::size_t activations, std::span<const
 }
 
 void Sender::send(Index micro, std::span<const float> activations, Floats given, std::span<const Id> ids) {
+    const problem::Span span("forward", peers_.rank());
     Backend::CompressedBatch made = backend_->compress(activations, given, ids, next_codewords());
     if (made.message.begin == nullptr)
         throw Error(named(micro) + (backend_->finite(activations)
@@ -80,6 +82,7 @@ std::shared_ptr<const float> Sender::backward_there(Index micro) {
 }
 
 Rows Sender::taken_back(Index micro) {
+    const problem::Span span("backward", peers_.rank());
     const auto found = under_way_.find(micro);
     if (found == under_way_.end())
         throw Error(named(micro) + " is not under way; it has to go forward first");
@@ -92,6 +95,7 @@ Rows Sender::taken_back(Index micro) {
 }
 
 bool Sender::end_step(double rate) {
+    const problem::Span span("end step", peers_.rank());
     check_rate(rate);
     must_be_between_steps(under_way_.size(), "the step cannot end");
     const std::size_t bytes = step_bytes();

@@ -4,6 +4,7 @@
 // TRUESTEP_AGREEMENTS=1 the tests print it.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -56,18 +57,20 @@ using Lines = std::vector<std::string>;
 /// Another value of a field, in all ranks or in the odd one. There are several: some are impossible.
 constexpr int values_tried = 3;
 
-/// After these come values that no number may have: NaN, infinite, negative.
+/// After these come values that no number may have: NaN, infinite, negative; of whole numbers negative
+/// ones.
 constexpr int bad_values = 3;
 
 template <class Value>
 Value another(const Value& value, int which) {
-    if constexpr (std::is_floating_point_v<Value>)
-        if (which >= values_tried) {
-            using Limits = std::numeric_limits<Value>;
-            return which == values_tried       ? Limits::quiet_NaN()
-                   : which == values_tried + 1 ? Limits::infinity()
-                                               : Value{-1};
-        }
+    using Limits = std::numeric_limits<Value>;
+    if constexpr (std::is_signed_v<Value>) {
+        constexpr std::array<Value, 3> bad =
+            std::is_floating_point_v<Value> ? std::array{Limits::quiet_NaN(), Limits::infinity(), Value(-1)}
+                                            : std::array{Value(-1), Limits::min(), Value(-1)};
+        if (which >= values_tried)
+            return bad[static_cast<std::size_t>(which - values_tried)];
+    }
     if constexpr (std::is_same_v<Value, bool>)
         return !value;
     else if constexpr (std::is_enum_v<Value>)
@@ -200,7 +203,7 @@ void add_settings(std::vector<Field<Given>>& fields, Given usual, const Of& of, 
                     value = another(value, which);
             });
         };
-        fields.push_back({before + key, change, "", std::is_floating_point_v<Value> ? key : ""});
+        fields.push_back({before + key, change, "", std::is_signed_v<Value> ? key : ""});
     });
 }
 

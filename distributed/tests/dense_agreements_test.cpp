@@ -12,6 +12,7 @@ struct DenseGiven {
     dense::Options options{};
     double learning_rate = 0.25;
     Index steps = 0; ///< above 0: the ranks continue from a state
+    std::function<void(dense::State&)> change = [](dense::State&) {};
 };
 
 DenseGiven usual_dense(dense::Rule rule) {
@@ -36,6 +37,7 @@ Lines start_dense(const std::vector<DenseGiven>& all) {
                 dense::first_state(given.problem, dense::Ownership(given.problem, given.options.sharded),
                                    communicator.rank(), given.parameters);
             state.steps = given.steps;
+            given.change(state);
             dense::Worker(given.problem, state, communicator, given.options);
             return;
         }
@@ -96,10 +98,22 @@ TEST(Agreements, OfDenseTraining) {
     DenseGiven usual = usual_dense(dense::Rule::adamw);
     expect_agreements<DenseGiven>("dense", usual, start_dense, fields);
     usual.steps = 1;
-    const Fields of_states{
-        {"step", [](DenseGiven& given, int) { ++given.steps; }},
-        {"w", [](DenseGiven& given, int) { differ(given.parameters); }, "each rank has its own"}};
-    expect_agreements<DenseGiven>("dense, from a state", usual, start_dense, of_states);
+    static_assert(members<dense::State>() == 5, "say here how ranks agree on it");
+    for (const bool sharded : {true, false}) {
+        usual.options.sharded = sharded;
+        const auto part = [&](std::string name, Floats dense::State::*values) {
+            const auto change = [values](dense::State& state) { differ(state.*values); };
+            return Field<DenseGiven>{std::move(name),
+                                     [change](DenseGiven& given, int) { given.change = change; },
+                                     sharded ? "each rank has its own" : ""};
+        };
+        expect_agreements<DenseGiven>(
+            sharded ? "dense, from a state" : "dense, from a state of all parameters", usual, start_dense,
+            {{"step", [](DenseGiven& given, int) { ++given.steps; }},
+             part("parameters", &dense::State::w),
+             part("first moments", &dense::State::m),
+             part("second moments", &dense::State::v)});
+    }
 }
 
 // The judge of a row, by lines that are wrong.

@@ -74,6 +74,11 @@ struct MaplGiven {
 
 mapl::EndState state_of(const MaplGiven& given, mapl::Side side) {
     const mapl::Settings& of = given.settings;
+    try {
+        check(of);
+    } catch (const std::exception&) {
+        return {}; // no state is possible, and the end refuses the settings
+    }
     mapl::EndState state =
         mapl::first_state(of, side, mapl::first_subspace(of.width, of.rank, 1),
                           Floats(static_cast<std::size_t>(of.vocabulary * of.rank), 0.5F));

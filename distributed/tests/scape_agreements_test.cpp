@@ -83,14 +83,14 @@ Lines start_scape(const std::vector<ScapeGiven>& all) {
     });
 }
 
-/// Selects the first coordinate that is not selected in place of the first that is.
+/// Selects the last coordinate that is not selected in place of the last that is.
 void move_bit(Mask& mask) {
-    Index on = 0;
-    Index off = 0;
+    Index on = mask.size() - 1;
+    Index off = on;
     while (!mask.test(on))
-        ++on;
+        --on;
     while (mask.test(off))
-        ++off;
+        --off;
     for (const Index index : {on, off})
         mask.words()[index / Mask::word_bits] ^= std::uint64_t{1}
                                                  << static_cast<unsigned>(index % Mask::word_bits);
@@ -106,7 +106,7 @@ void add_scape_settings(ScapeFields& fields, const std::set<std::string>& withou
                 given.problem.settings.*member = another(given.problem.settings.*member, which);
             };
             if (!without.contains(key))
-                fields.push_back({key, change, "", std::is_floating_point_v<Value> ? key : ""});
+                fields.push_back({key, change, "", std::is_signed_v<Value> ? key : ""});
         });
 }
 

@@ -112,9 +112,11 @@ std::vector<gate::Setting<Case>> settings() {
         number("steps", &Case::steps, 1, most).draws(one_of<Index>({1, 2, 3, 4}), &Case::steps).always(),
         number("seed", &Case::seed, 0, most).draws(from_to<Index>(1, 99), &Case::seed).always(),
         gate::word("data", &Case::data, problem::parse_data_class)
-            .draws(one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::normal,
-                                      DataClass::wide, DataClass::zeros, DataClass::subnormal}),
-                   &Case::data),
+            .draws(
+                one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::normal, DataClass::wide,
+                                   DataClass::zeros, DataClass::subnormal, DataClass::ties,
+                                   DataClass::sparse, DataClass::limit, DataClass::once}),
+                &Case::data),
         number("micro", &Case::micro, 1, 64)
             .draws(one_of<Index>({1, 2, 3, 4}), &Case::micro)
             .asked("numbers of micro-batches of a rank", {"micro-batches"})

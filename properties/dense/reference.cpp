@@ -229,6 +229,14 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
     tree.order = Order::tree;
     tree.data = DataClass::normal;
     all.push_back(spec().text(tree));
+    // Both moments become subnormal, then 0.
+    Case decays;
+    decays.workers = 2;
+    decays.beta1 = 0.5;
+    decays.beta2 = 0.75;
+    decays.steps = 600;
+    decays.data = DataClass::once;
+    all.push_back(spec().text(decays));
     // One iteration more than polar_express has polynomials in its table, of what has hardly grown by then.
     Case endless;
     endless.rule = Rule::muon;

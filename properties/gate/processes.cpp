@@ -44,6 +44,7 @@ class Child {
     /// `quiet`: what it writes to stderr is lost.
     Child(const std::function<ordered_json()>& work, RunningCase& running, bool quiet = false)
         : running_(running) {
+        running_.where[0] = '\0';
         std::array<int, 2> ends{};
         if (pipe(ends.data()) != 0)
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
@@ -64,7 +65,7 @@ class Child {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (getppid() != parent)
                 _exit(EXIT_FAILURE);
-            forget_signals();
+            leave_crashes_to_the_parent();
             leave_interruptions_to_the_parent();
             sigprocmask(SIG_SETMASK, &before, nullptr);
             mine() = &running_;
@@ -133,9 +134,11 @@ class Child {
             }
         }
         ended.line = running_.line.data();
+        const std::string where = running_.where.data();
         ended.how = !late_.empty() ? late_
                     : WIFSIGNALED(status)
-                        ? std::string("crashed (") + strsignal(WTERMSIG(status)) + ")"
+                        ? std::string("crashed (") + strsignal(WTERMSIG(status)) + ")" +
+                              (where.empty() ? "" : ": " + where)
                         : "ended its process with status " + std::to_string(WEXITSTATUS(status));
         return nullptr;
     }

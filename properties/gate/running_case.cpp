@@ -13,6 +13,7 @@
 
 #include <truestep/gate/processes.hpp>
 #include <truestep/gate/terminal.hpp>
+#include <truestep/problem/timeline.hpp>
 
 #include "interruption.hpp"
 #include "program_process.hpp"
@@ -100,11 +101,28 @@ void tell(int signal) {
 
 constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGHUP};
 
-} // namespace
+/// In the thread that crashed: its innermost span is where it was.
+void note_where(int signal) {
+    if (const problem::Span* span = problem::Span::innermost(); span != nullptr) {
+        auto& where = mine()->where;
+        std::snprintf(where.data(), where.size(), "rank %d in its phase %.*s", span->rank(),
+                      static_cast<int>(span->name().size()), span->name().data());
+    }
+    std::signal(signal, SIG_DFL);
+    static_cast<void>(std::raise(signal));
+}
 
 void forget_signals() {
     for (const int signal : told_signals)
         std::signal(signal, SIG_DFL);
+}
+
+} // namespace
+
+void leave_crashes_to_the_parent() {
+    forget_signals();
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+        std::signal(signal, note_where);
 }
 
 void now_running(const std::string& command, const std::string& line) {

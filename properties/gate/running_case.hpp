@@ -23,6 +23,7 @@ struct RunningCase {
     std::atomic<pid_t> process; ///< this process's child at work on it; 0: none
     std::array<char, 4096> command;
     std::array<char, 2048> line;
+    std::array<char, 64> where; ///< the rank that crashed, and its phase
 };
 
 /// The first is this process's, the others are those of its children. A child runs its own children one
@@ -32,7 +33,7 @@ std::array<RunningCase, most_processes + 1>& all_running();
 RunningCase*& mine();
 void begin(RunningCase& running);
 
-/// Undoes tell_of_crashes() in a child, whose parent reports.
-void forget_signals();
+/// Undoes tell_of_crashes() in a child, whose parent reports: a crash leaves there only where it was.
+void leave_crashes_to_the_parent();
 
 } // namespace truestep::gate

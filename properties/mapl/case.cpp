@@ -115,7 +115,11 @@ std::vector<gate::Setting<Case>> settings() {
         word("schedule", &Case::schedule, std::vector<std::string>{"gpipe", "1f1b"})
             .asked("of the pipeline: gpipe,1f1b"),
         word("data", &Case::data, problem::parse_data_class)
-            .draws(gate::one_of<DataClass>({DataClass::dyadic, DataClass::normal}), &Case::data),
+            // Of wide and limit one value alone makes A, so roundings decide the rest of it.
+            .draws(gate::one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::dyadic,
+                                            DataClass::normal, DataClass::ties, DataClass::sparse,
+                                            DataClass::subnormal, DataClass::zeros}),
+                   &Case::data),
         word("payload", &Case::payload, parse_payload)
             .draws(from_to<Index>(0, 2),
                    [](Case& run, Index drawn) { run.payload = drawn < 2 ? Payload::fp32 : Payload::bf16; })

@@ -28,6 +28,8 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal",
         "rank=24,width=40,workers=3,tokens=70,vocabulary=50,micro=5,steps=2,codewords=96,groups=4,rounds=2,"
         "subsets=4,data=normal",
+        // The first moment becomes subnormal, then 0.
+        "rank=2,width=3,workers=2,tokens=3,vocabulary=3,steps=1100,data=once",
         // Equal codewords, some of them a lane apart.
         "rank=4,width=7,workers=2,tokens=33,vocabulary=257,codewords=65,groups=2,rounds=2,data=dyadic"};
     // At the edges of what hosts and devices take at once, where settings take turns: tokens and codewords,
@@ -40,11 +42,14 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         run.micro = gate::in_turn<Index>(turn, {1, 2, 1});
         run.steps = 2;
         run.vocabulary = 257;
-        run.anchors = gate::in_turn(turn, {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two});
+        // After each round of tokens the anchors move on: else a number of tokens would meet one kind.
+        run.anchors =
+            gate::in_turn(turn + turn / 8, {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two});
         run.order =
             gate::in_turn(turn, {Order::project_first, Order::momentum_first, Order::project_first});
-        run.data = gate::in_turn(turn, {DataClass::normal, DataClass::dyadic, DataClass::ties,
-                                        DataClass::sparse, DataClass::normal});
+        run.data =
+            gate::in_turn(turn, {DataClass::normal, DataClass::dyadic, DataClass::ties, DataClass::sparse,
+                                 DataClass::zeros, DataClass::subnormal, DataClass::normal});
         run.groups = gate::in_turn<Index>(turn, {1, 2, 2, 1, 1});
         run.rounds = gate::in_turn<Index>(turn, {1, 2, 3});
         run.seed = static_cast<Index>(turn);

@@ -135,7 +135,7 @@ Case edge_case(const std::vector<Index>& sizes, double density, int workers, std
     run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16, Payload::fp32, Payload::e5m2_both,
                                        Payload::fp32, Payload::bf16_both, Payload::fp32, Payload::e5m2,
                                        Payload::fp32, Payload::fp32, Payload::fp32});
-    run.clip_norm = gate::in_turn(turn, {0.0, 0.5, 0.0});
+    run.clip_norm = gate::in_turn(turn / 3, {0.0, 0.5, 0.0}); // not always together with owners in turn
     run.weight_decay = gate::in_turn(turn, {0.1, 0.0});
     run.bias_correction =
         gate::in_turn(turn, {BiasCorrection::adam, BiasCorrection::none, BiasCorrection::momentum,
@@ -159,6 +159,7 @@ Case edge_case(const std::vector<Index>& sizes, double density, int workers, std
 /// The edges at which the code of hosts and devices goes another way, where small cases never go.
 std::vector<Case> at_the_edges() {
     using problem::Dimension;
+    using problem::Payload;
     std::vector<Case> all;
     const auto add = [&](const std::vector<Index>& sizes, double density, int workers) -> Case& {
         all.push_back(edge_case(sizes, density, workers, all.size()));
@@ -169,7 +170,8 @@ std::vector<Case> at_the_edges() {
     std::vector<Index> sizes;
     Index sum = 0;
     const auto end_model = [&] {
-        add(sizes, all.size() % 2 == 0 ? 0.1 : 0.3, 1 + static_cast<int>(all.size() % 2)).partition =
+        // Not one rank alone, which writes no code for its mask.
+        add(sizes, all.size() % 2 == 0 ? 0.1 : 0.3, 2 + static_cast<int>(all.size() % 2)).partition =
             problem::PartitionRule::by_tensor;
         sizes.clear();
         sum = 0;
@@ -183,12 +185,19 @@ std::vector<Case> at_the_edges() {
     end_model();
     for (const Index size : gate::edge_sizes(Dimension::model))
         add({size}, all.size() % 3 == 0 ? 0.01 : 0.3, 1 + static_cast<int>(all.size() % 4));
+    for (const Index size : gate::edge_sizes(Dimension::model, 10'000)) { // and where payloads round
+        Case& run = add({size}, 0.3, 2 + static_cast<int>(all.size() % 2));
+        run.payload = gate::in_turn(all.size(),
+                                    {Payload::bf16, Payload::e5m2, Payload::bf16_both, Payload::e5m2_both});
+        run.owners_in_turn = false;
+    }
     for (const Index size : gate::edge_sizes(Dimension::share))
         add({2 * size}, 0.1, 2);
     for (const Index size : gate::edge_sizes(Dimension::selected))
         add({2 * size}, 0.5, 1).clip_norm = 0.5;
     for (const Index size : gate::edge_sizes(Dimension::message))
         add({4 * size}, 0.5, 2);
+    add(std::vector<Index>(40, 7), 0.3, 2);
     add({70'003}, 1.0, 3); // more selected values than 16 bits count
     return all;
 }
@@ -253,6 +262,16 @@ Case many_steps() {
     run.data = problem::DataClass::normal;
     run.steps = 300;
     run.chosen_place = 3 * (run.workers - 1);
+    return run;
+}
+
+/// The moment becomes subnormal, then 0.
+Case decays_to_nothing() {
+    Case run = many_steps();
+    run.beta1 = 0.5;
+    run.beta2 = 0.75;
+    run.weight_decay = 0.0;
+    run.data = problem::DataClass::once;
     return run;
 }
 
@@ -354,6 +373,7 @@ std::vector<Case> beside_the_drawn() {
     all.push_back(few_of_watched());
     all.push_back(overflows_in_a_word_of_few());
     all.push_back(many_steps());
+    all.push_back(decays_to_nothing());
     all.push_back(very_many_steps());
     return all;
 }

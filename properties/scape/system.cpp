@@ -79,7 +79,7 @@ gate::Extents extents(const Line& line) {
             shares[static_cast<std::size_t>(segment.owner)] += segment.size();
             messages[static_cast<std::size_t>(segment.owner)] += k;
             selected += k;
-            if (!segment.always_dense)
+            if (!segment.always_dense && run.workers > 1) // a rank alone writes no code for its mask
                 all.insert({Dimension::segment, segment.size()});
         }
         all.insert({Dimension::selected, selected});

@@ -26,7 +26,7 @@ using verify::scape::support::error_of;
 
 constexpr std::array all_classes{DataClass::normal, DataClass::dyadic,    DataClass::ties,
                                  DataClass::sparse, DataClass::subnormal, DataClass::wide,
-                                 DataClass::zeros,  DataClass::limit};
+                                 DataClass::zeros,  DataClass::limit,     DataClass::once};
 
 std::uint32_t bits(float value) {
     return std::bit_cast<std::uint32_t>(value);
@@ -91,10 +91,12 @@ TEST(Data, EveryMachineMakesTheseBits) {
         {DataClass::wide, {0xcbd28000U, 0x469ec800U, 0x3e646f00U}},
         {DataClass::zeros, {0x00000000U, 0x80000000U, 0x80000000U}},
         {DataClass::limit, {0x5b7fe002U, 0x5affe002U, 0xdb000000U}},
+        {DataClass::once, {0, 0, 0}}, // but in step 1
     };
     for (const DataClass kind : all_classes)
         for (std::size_t i = 0; i < 3; ++i)
             EXPECT_EQ(bits(gradient_value(kind, 1, 2, 3, indices[i])), expected.at(kind)[i]);
+    EXPECT_EQ(gradient(DataClass::once, 1, 2, 1, 9), gradient(DataClass::normal, 1, 2, 1, 9));
     EXPECT_EQ(bits(initial_parameter(DataClass::normal, 1, 0)), 0x3ce4f800U);
     EXPECT_EQ(bits(initial_parameter(DataClass::dyadic, 1, 0)), 0x3ce00000U);
 }

@@ -35,6 +35,16 @@ TEST(Timeline, IsOffUntilItIsStartedAndThenShowsItsNewestSpans) {
     std::filesystem::remove(path);
 }
 
+TEST(Timeline, AThreadKnowsItsInnermostSpanWhileItIsOff) {
+    EXPECT_EQ(Span::innermost(), nullptr);
+    const Span outer("outer", 3);
+    { const Span over("over", 4); }
+    std::thread([] { EXPECT_EQ(Span::innermost(), nullptr); }).join();
+    ASSERT_EQ(Span::innermost(), &outer);
+    EXPECT_EQ(Span::innermost()->name(), "outer");
+    EXPECT_EQ(Span::innermost()->rank(), 3);
+}
+
 /// A child that was forked while another thread was in a span used to stop at the timeline's mutex.
 TEST(Timeline, AForkedChildRecordsItsOwnSpansWhateverTheParentsThreadsDo) {
     const auto path = std::filesystem::temp_directory_path() / "truestep_timeline_fork_test.json";

@@ -278,7 +278,7 @@ const std::vector<Planted>& planted_writers() {
              const auto names = files.list(folder, error); // a sync while a left-over exists
              return std::ranges::any_of(names, [](const std::string& name) { return is_partial(name); });
          }),
-         "remove /home/new/checkpoints/step-0000000002.partial/rank-0000.safetensors"},
+         "remove /home/new/checkpoints/step-0000000002.partial/manifest.json"},
         {"the old one is removed, then the new one renamed", layer<RemovesThenRenames>(),
          "remove /home/new/checkpoints/step-0000000001/rank-0000.safetensors"},
         {"two renames in place of an exchange", layer<RenamesTwice>(),

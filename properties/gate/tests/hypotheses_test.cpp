@@ -1,4 +1,4 @@
-// Tests that known bugs of device code alone are not tried as explanations.
+// Tests which known bugs are tried as explanations, and what is said where several explain as well.
 #include <truestep/gate/hypotheses.hpp>
 
 #include <gtest/gtest.h>
@@ -17,6 +17,17 @@ TEST(Hypotheses, ThoseOfCodeForDevicesAloneAreNotTried) {
     EXPECT_EQ(tried, (std::vector{0, 2}));
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_NE(lines.front().find("2: of hosts"), std::string::npos) << lines.front();
+}
+
+TEST(Hypotheses, SeveralThatExplainAsWellSaySo) {
+    const auto run = [](int number) -> std::optional<SeenBits> {
+        return SeenBits{{number == 0 ? 0U : 7U, number == 3 ? 8U : 9U}};
+    };
+    const std::vector<KnownBug> known_bugs{{1, "a", "shows"}, {2, "b", "shows"}, {3, "c", "shows"}};
+    const auto lines = what_fits({known_bugs, 1, {{7U, 9U}}, run});
+    ASSERT_EQ(lines.size(), 2U);
+    for (const std::string& line : lines)
+        EXPECT_NE(line.find("; 1 other explains as many"), std::string::npos) << line;
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/timeline.hpp>
 
 // Work in child processes, and searches whose implementation crashes or hangs.
 
@@ -185,6 +186,20 @@ TEST(SearchApart, ACrashIsACounterexampleAndShrinks) {
     ASSERT_TRUE(result.counterexample);
     EXPECT_EQ(result.counterexample->line, "7");
     EXPECT_EQ(result.counterexample->finding->message(), "it crashed (Aborted)");
+}
+
+TEST(SearchApart, ACrashSaysWhichRankWasInWhichPhase) {
+    const auto crash = [](int number) {
+        if (number < 7)
+            return;
+        std::thread([] {
+            const problem::Span step("step", 3);
+            { const problem::Span over("exchange", 3); }
+            std::abort();
+        }).join();
+    };
+    EXPECT_EQ(searched(asking(crash), 60.0).counterexample->finding->message(),
+              "it crashed (Aborted): rank 3 in its phase step");
 }
 
 TEST(SearchApart, ACaseThatWasNotDrawnShrinksToo) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace truestep::problem {
 
@@ -41,22 +42,29 @@ void add_timeline_option(App& app) {
         "write what each rank does and waits for to this file, as Chrome trace JSON, which Perfetto opens");
 }
 
-/// One span of a rank: from here to the end of the block. While the timeline is off it costs one
-/// predictable branch. The name has to outlive the process's timeline: it is a literal.
+/// One span of a rank: from here to the end of the block. While the timeline is off it costs a few stores,
+/// so that a crash can say where it was. The name has to outlive the process's timeline: it is a literal.
 class Span {
   public:
     static constexpr int none = -1;
 
-    Span(std::string_view name, int rank) : on_(Timeline::is_on()) {
+    Span(std::string_view name, int rank)
+        : on_(Timeline::is_on()), rank_(rank), name_(name), around_(std::exchange(innermost_, this)) {
         if (on_) [[unlikely]]
-            begin(name, rank);
+            begin();
     }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
     ~Span() {
+        innermost_ = around_;
         if (on_) [[unlikely]]
             end();
     }
+
+    /// That of this thread, or null.
+    [[nodiscard]] static const Span* innermost() { return innermost_; }
+    [[nodiscard]] std::string_view name() const { return name_; }
+    [[nodiscard]] int rank() const { return rank_; }
 
     [[nodiscard]] bool is_on() const { return on_; }
     void set_bytes(std::uint64_t bytes) { bytes_ = bytes; }
@@ -64,15 +72,18 @@ class Span {
     void set_awaited(int rank) { awaited_ = rank; }
 
   private:
-    void begin(std::string_view name, int rank);
+    void begin();
     void end() noexcept;
 
+    inline static thread_local const Span* innermost_ = nullptr;
+
     bool on_;
-    int rank_ = none;
+    int rank_;
+    std::string_view name_;
+    const Span* around_;
     int awaited_ = none;
     std::uint64_t bytes_ = 0;
     void* lane_ = nullptr; ///< where it is kept while it is open
-    std::string_view name_;
     std::chrono::steady_clock::time_point begin_;
 };
 

@@ -34,7 +34,8 @@ class Worker {
     /// Without a backend the vectors are in the host's memory.
     Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
            Options options = {}, std::unique_ptr<Backend> backend = nullptr);
-    /// Continues from a state of this ownership: each rank with its own of the same step.
+    /// Continues from a state of this ownership: each rank with its own of the same step, which is the same
+    /// where each has all of it.
     Worker(Problem problem, State state, Communicator& communicator, Options options = {},
            std::unique_ptr<Backend> backend = nullptr);
     Worker(const Worker&) = delete;
