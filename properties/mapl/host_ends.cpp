@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,7 +23,8 @@ class Wrapped : public Any {
     template <class... Replicas>
     Wrapped(EndResources house, const Settings& settings, EndState state, distributed::Peers& peers,
             int peer, Replicas... replicas)
-        : peers_(std::move(house.peers)), made_(settings, std::move(state), peers_ ? *peers_ : peers, peer,
+        : reads_there_(!house.backend), width_(static_cast<std::size_t>(settings.width)),
+          peers_(std::move(house.peers)), made_(settings, std::move(state), peers_ ? *peers_ : peers, peer,
                                                 replicas..., std::move(house.backend)) {}
     Floats subspace() override { return made_.subspace(); }
     Floats anchor() override { return made_.anchor(); }
@@ -30,7 +32,16 @@ class Wrapped : public Any {
     void set_anchor(std::span<const float> table) override { made_.set_anchor(table); }
     EndState state() override { return made_.state(); }
 
+  protected:
+    /// One micro-batch in four is read from the backend's memory, if that is the host's.
+    [[nodiscard]] bool leaves_there(Index micro) const { return reads_there_ && micro % 4 == 1; }
+    [[nodiscard]] Floats read(const std::shared_ptr<const float>& there, std::size_t tokens) const {
+        return {there.get(), there.get() + tokens * width_};
+    }
+
   private:
+    bool reads_there_;
+    std::size_t width_;
     std::unique_ptr<distributed::Peers> peers_; ///< if they are the backend's, and not the caller's
 
   protected:
@@ -58,11 +69,13 @@ class OurSender final : public Wrapped<AnySender, Sender> {
         else
             lender_.lend_after_too_many(
                 activations, [&](std::span<const float> lent) { made_.forward(micro, lent, ids); });
+        tokens_[micro] = ids.size();
     }
     Floats backward(Index micro) override {
         if (is_other(micro))
             expect_once([&] { made_.expect(micro); });
-        return made_.backward(micro);
+        return leaves_there(micro) ? read(made_.backward_there(micro), tokens_[micro])
+                                   : made_.backward(micro);
     }
     bool end_step(double rate) override { return made_.end_step(rate); }
     Floats subspace_gradient() override { return made_.subspace_gradient(); }
@@ -70,6 +83,7 @@ class OurSender final : public Wrapped<AnySender, Sender> {
 
   private:
     gate::Lender lender_;
+    std::map<Index, std::size_t> tokens_; ///< of the last micro-batch of each number
 };
 
 class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
@@ -79,7 +93,10 @@ class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
     Receiver::ReceivedActivations forward(Index micro, Index tokens) override {
         if (is_other(micro))
             expect_once([&] { made_.expect(micro, tokens); });
-        return made_.forward(micro, tokens);
+        if (!leaves_there(micro))
+            return made_.forward(micro, tokens);
+        Receiver::ReceivedActivationsThere came = made_.forward_there(micro, tokens);
+        return {read(came.activations, static_cast<std::size_t>(tokens)), std::move(came.ids)};
     }
     void backward(Index micro, std::span<const float> gradient) override {
         lender_.lend_after_too_many(gradient,
