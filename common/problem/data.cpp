@@ -82,7 +82,7 @@ struct Streams {
     Streams(std::uint64_t seed, int rank, Index step)
         : shared(Stream::shared, seed, no_rank, step), own(Stream::own, seed, rank, step),
           scale(Stream::scale, seed, no_rank, 0), zero(Stream::zero, seed, rank, step),
-          is_first(step == 1) {}
+          is_first(step <= 1) {}
 
     float normal(Index index, int exponent) const {
         return scaled(bell(shared[index]) + bell(own[index]), exponent);

@@ -79,6 +79,18 @@ std::string fault_of(const std::function<void()>& act) {
     return {};
 }
 
+std::pair<std::string, std::string> digest_of(const std::string& what, std::span<const float> values) {
+    return {what + " with digest", std::to_string(problem::digest_of(values))};
+}
+
+/// What ranks that each have all of the state agree on.
+Words digests_of(const State& state, const Options& options) {
+    if (options.sharded)
+        return {};
+    return {digest_of("parameters", state.w), digest_of("first moments", state.m),
+            digest_of("second moments", state.v)};
+}
+
 /// The state that this rank makes, once all ranks agree. A rank that cannot make one tells the others
 /// why.
 State agreed(const Problem& problem, const Options& options, Communicator& ranks, Words more,
@@ -93,11 +105,6 @@ State agreed(const Problem& problem, const Options& options, Communicator& ranks
     });
     more.emplace_back("sharded", options.sharded ? "true" : "false");
     more.emplace_back("the step", std::to_string(state.steps));
-    if (!options.sharded) // each rank has all of it
-        for (const auto& [what, values] :
-             {std::pair("parameters", &state.w), {"first moments", &state.m}, {"second moments", &state.v}})
-            more.emplace_back(std::string(what) + " with digest",
-                              std::to_string(problem::digest_of(*values)));
     state.run = agree_on(problem, more, fault, ranks);
     return state;
 }
@@ -132,8 +139,7 @@ State first_state(const Problem& problem, const Ownership& ownership, int rank,
 
 Worker::Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
                Options options, std::unique_ptr<Backend> backend)
-    : Worker(Agreed{agreed(problem, options, communicator,
-                           {{"parameters with digest", std::to_string(problem::digest_of(parameters))}},
+    : Worker(Agreed{agreed(problem, options, communicator, {digest_of("parameters", parameters)},
                            [&] {
                                return first_state(problem, Ownership(problem, options.sharded),
                                                   communicator.rank(), parameters);
@@ -143,7 +149,7 @@ Worker::Worker(Problem problem, std::span<const float> parameters, Communicator&
 Worker::Worker(Problem problem, State state, Communicator& communicator, Options options,
                std::unique_ptr<Backend> backend)
     : Worker(
-          Agreed{agreed(problem, options, communicator, {},
+          Agreed{agreed(problem, options, communicator, digests_of(state, options),
                         [&] { return checked(problem, options, communicator.rank(), std::move(state)); })},
           problem, communicator, options, std::move(backend)) {}
 

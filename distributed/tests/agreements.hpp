@@ -67,7 +67,7 @@ Value another(const Value& value, int which) {
     if constexpr (std::is_signed_v<Value>) {
         constexpr std::array<Value, 3> bad =
             std::is_floating_point_v<Value> ? std::array{Limits::quiet_NaN(), Limits::infinity(), Value(-1)}
-                                            : std::array{Value(-1), Limits::min(), Value(-1)};
+                                            : std::array{Value(-1), Limits::min(), Value(-2)};
         if (which >= values_tried)
             return bad[static_cast<std::size_t>(which - values_tried)];
     }

@@ -233,7 +233,7 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
     Case decays;
     decays.workers = 2;
     decays.beta1 = 0.5;
-    decays.beta2 = 0.75;
+    decays.beta2 = 0.5; // nearer to 1 the last digit stays
     decays.steps = 600;
     decays.data = DataClass::once;
     all.push_back(spec().text(decays));

@@ -44,7 +44,6 @@ class Child {
     /// `quiet`: what it writes to stderr is lost.
     Child(const std::function<ordered_json()>& work, RunningCase& running, bool quiet = false)
         : running_(running) {
-        running_.where[0] = '\0';
         std::array<int, 2> ends{};
         if (pipe(ends.data()) != 0)
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
@@ -135,6 +134,7 @@ class Child {
         }
         ended.line = running_.line.data();
         const std::string where = running_.where.data();
+        running_.where[0] = '\0';
         ended.how = !late_.empty() ? late_
                     : WIFSIGNALED(status)
                         ? std::string("crashed (") + strsignal(WTERMSIG(status)) + ")" +

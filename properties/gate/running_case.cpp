@@ -67,6 +67,11 @@ void say_what_was_running(const char* what) {
     say("\n");
     say(program_invocation_short_name);
     say(what);
+    if (mine()->where[0] != '\0') {
+        say(": ");
+        say(mine()->where.data());
+        say(",");
+    }
     const char* before = " while running\n";
     for (const RunningCase& running : all_running())
         if (running.command[0] != '\0') {
@@ -92,37 +97,54 @@ void end_by(int signal) {
     static_cast<void>(std::raise(signal));
 }
 
-void tell(int signal) {
-    say_what_was_running(signal == SIGINT || signal == SIGTERM || signal == SIGHUP
-                             ? ": interrupted"
-                             : ": the implementation crashed");
-    end_by(signal);
-}
-
-constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGHUP};
-
 /// In the thread that crashed: its innermost span is where it was.
-void note_where(int signal) {
+void note_where() {
     if (const problem::Span* span = problem::Span::innermost(); span != nullptr) {
         auto& where = mine()->where;
         std::snprintf(where.data(), where.size(), "rank %d in its phase %.*s", span->rank(),
                       static_cast<int>(span->name().size()), span->name().data());
     }
+}
+
+constexpr std::array crashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+constexpr std::array interruptions{SIGINT, SIGTERM, SIGHUP};
+
+void tell_of_crash(int signal) {
+    note_where();
+    say_what_was_running(": the implementation crashed");
+    end_by(signal);
+}
+
+void tell_of_interruption(int signal) {
+    say_what_was_running(": interrupted");
+    end_by(signal);
+}
+
+void leave_to_the_parent(int signal) {
+    note_where();
     std::signal(signal, SIG_DFL);
     static_cast<void>(std::raise(signal));
 }
 
-void forget_signals() {
-    for (const int signal : told_signals)
-        std::signal(signal, SIG_DFL);
+template <class Signals>
+void handle(const Signals& signals, void (*by)(int)) {
+    for (const int signal : signals)
+        std::signal(signal, by);
+}
+
+/// nohup ignores one of them, and so it stays.
+template <class Signals>
+void handle_unless_ignored(const Signals& signals, void (*by)(int)) {
+    for (const int signal : signals)
+        if (std::signal(signal, SIG_IGN) != SIG_IGN)
+            std::signal(signal, by);
 }
 
 } // namespace
 
 void leave_crashes_to_the_parent() {
-    forget_signals();
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
-        std::signal(signal, note_where);
+    handle(interruptions, SIG_DFL);
+    handle(crashes, leave_to_the_parent);
 }
 
 void now_running(const std::string& command, const std::string& line) {
@@ -140,9 +162,8 @@ std::string what_is_running() {
 
 void tell_of_crashes() {
     static_cast<void>(mine()); // made now, not by a signal handler
-    for (const int signal : told_signals)
-        if (std::signal(signal, SIG_IGN) != SIG_IGN) // nohup ignores it, and so it stays
-            std::signal(signal, tell);
+    handle_unless_ignored(crashes, tell_of_crash);
+    handle_unless_ignored(interruptions, tell_of_interruption);
 }
 
 void tell_what_was_done() {
@@ -159,7 +180,8 @@ void end_if_interrupted() {
 
 void no_more_to_tell() {
     mine()->command[0] = '\0';
-    forget_signals();
+    handle(crashes, SIG_DFL);
+    handle(interruptions, SIG_DFL);
 }
 
 } // namespace truestep::gate

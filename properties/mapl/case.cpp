@@ -252,7 +252,7 @@ Settings settings_of(const Case& run) {
     settings.vocabulary = run.vocabulary;
     settings.anchors = run.anchors;
     settings.order = run.order;
-    settings.beta = run.dyadic() ? 0.5 : run.seed % 4 == 1 ? 0.999 : 0.9;
+    settings.beta = run.dyadic() || run.data == DataClass::once ? 0.5 : run.seed % 4 == 1 ? 0.999 : 0.9;
     if (run.seed % 4 == 2) // both sides of the eight polynomials that there are
         settings.direction_iterations = static_cast<int>(1 + run.seed / 4 % 12);
     if (run.seed % 8 == 3)

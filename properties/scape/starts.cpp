@@ -241,9 +241,11 @@ void none_goes_on(Trial& trial) {
     scenario.setup.begun = a_state(run);
     Setup other = scenario.setup;
     std::string what;
+    std::string told = "differ in the "; // another mask packs another moment, which is compared first
     switch (run.chosen_place / 3 % 4) {
     case 0:
         what = "the state of another step";
+        told += "step";
         ++other.begun->step;
         break;
     case 1:
@@ -252,12 +254,14 @@ void none_goes_on(Trial& trial) {
         break;
     case 2:
         what = "another moment";
+        told += "moment";
         scenario.setup.begun->moment.assign(static_cast<std::size_t>(run.size()), 0.5F);
         other = scenario.setup;
         other.begun->moment[place] = next_to(0.5F);
         break;
     default:
         what = "no state";
+        told = "state";
         other.begun.reset();
         break;
     }
@@ -271,7 +275,7 @@ void none_goes_on(Trial& trial) {
     }
     scenario.odd = {static_cast<int>(odd), std::move(other)};
     expect_none_begins(trial, std::move(scenario),
-                       name_of_rank(odd) + " goes on from " + what + ", the others do not", "state");
+                       name_of_rank(odd) + " goes on from " + what + ", the others do not", told);
 }
 
 } // namespace

@@ -231,8 +231,9 @@ TEST(Data, InitialParametersAreOfTheOrderOfOneAndOfFewBitsForDyadic) {
 }
 
 TEST(Data, NamesAreReadBack) {
-    const std::vector<std::string> names{"normal",    "dyadic", "ties",  "sparse",
-                                         "subnormal", "wide",   "zeros", "limit"};
+    const std::vector<std::string> names{"normal", "dyadic", "ties",  "sparse", "subnormal",
+                                         "wide",   "zeros",  "limit", "once"};
+    ASSERT_EQ(names.size(), all_classes.size());
     for (std::size_t i = 0; i < names.size(); ++i) {
         EXPECT_EQ(parse_data_class(names[i]), all_classes[i]);
         EXPECT_TRUE(contains(data_class_names(), names[i]));

@@ -82,7 +82,7 @@ class Files::ObservedState : public FileSystem {
     [[nodiscard]] std::vector<std::string> list(const Path& folder, std::error_code& error) const override {
         const std::lock_guard lock(files_.mutex_);
         auto names = files_.state_.list(folder);
-        if (names) // in an order that no disk gives: nobody may count on any
+        if (names) // backwards: nobody may count on an order
             std::ranges::reverse(*names);
         error = names ? std::error_code() : code(std::errc::no_such_file_or_directory);
         return names.value_or(std::vector<std::string>());

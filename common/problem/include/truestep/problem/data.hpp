@@ -24,7 +24,7 @@ enum class DataClass {
     wide,      ///< normal, scales from 2^-60 to 2^40
     zeros,     ///< zeros of both signs, and now and then something small
     limit,     ///< magnitudes up to 2^56, the greatest that a gradient may have
-    once,      ///< normal in step 1, then zeros: moments decay to nothing
+    once,      ///< normal up to step 1, then zeros: moments decay to nothing
 };
 
 [[nodiscard]] std::string name(DataClass kind);

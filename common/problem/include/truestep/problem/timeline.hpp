@@ -61,7 +61,7 @@ class Span {
             end();
     }
 
-    /// That of this thread, or null.
+    /// That of this thread, or null. Fibers that take turns on one thread mix theirs up.
     [[nodiscard]] static const Span* innermost() { return innermost_; }
     [[nodiscard]] std::string_view name() const { return name_; }
     [[nodiscard]] int rank() const { return rank_; }
