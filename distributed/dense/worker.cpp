@@ -103,8 +103,9 @@ State agreed(const Problem& problem, const Options& options, Communicator& ranks
                         std::to_string(ranks.size()) + " were started; start as many");
         state = make();
     });
-    more.emplace_back("sharded", options.sharded ? "true" : "false");
-    more.emplace_back("the step", std::to_string(state.steps));
+    // First: at another step all else differs, too.
+    more.insert(more.begin(), {{"sharded", options.sharded ? "true" : "false"},
+                               {"the step", std::to_string(state.steps)}});
     state.run = agree_on(problem, more, fault, ranks);
     return state;
 }
