@@ -83,7 +83,7 @@ std::pair<std::string, std::string> digest_of(const std::string& what, std::span
     return {what + " with digest", std::to_string(problem::digest_of(values))};
 }
 
-/// What ranks that each have all of the state agree on.
+/// Ranks that each have all of the state agree on these.
 Words digests_of(const State& state, const Options& options) {
     if (options.sharded)
         return {};

@@ -115,7 +115,7 @@ std::vector<gate::Setting<Case>> settings() {
         word("schedule", &Case::schedule, std::vector<std::string>{"gpipe", "1f1b"})
             .asked("of the pipeline: gpipe,1f1b"),
         word("data", &Case::data, problem::parse_data_class)
-            // Of wide and limit one value alone makes A, so roundings decide the rest of it.
+            // In wide and limit one value alone makes A, so roundings decide the rest of it.
             .draws(gate::one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::dyadic,
                                             DataClass::normal, DataClass::ties, DataClass::sparse,
                                             DataClass::subnormal, DataClass::zeros}),

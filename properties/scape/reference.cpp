@@ -135,7 +135,7 @@ Case edge_case(const std::vector<Index>& sizes, double density, int workers, std
     run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16, Payload::fp32, Payload::e5m2_both,
                                        Payload::fp32, Payload::bf16_both, Payload::fp32, Payload::e5m2,
                                        Payload::fp32, Payload::fp32, Payload::fp32});
-    // By thirds, or it would always meet buckets, and owners in turn never.
+    // It goes by thirds, or it would always meet buckets, and owners in turn never.
     run.clip_norm = gate::in_turn(turn / 3, {0.0, 0.5, 0.0});
     run.weight_decay = gate::in_turn(turn, {0.1, 0.0});
     run.bias_correction =

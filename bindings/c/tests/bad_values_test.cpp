@@ -57,11 +57,9 @@ void expect_bad_values_named(const Create& create, const std::set<std::string>& 
             return line;
         };
         const bool list = key == "groups" || key == "param_groups" || key == "edges"; // may be empty
-        for (const char* never : {"nan", "-nan", "word", "1x", "1,x", list ? "x" : ""})
+        for (const char* never : {"nan", "-nan", "-1", "inf", "-inf", "word", "1x", "1,x", list ? "x" : ""})
             EXPECT_NE(with(never), "") << key << "=" << never << " is accepted";
         static_cast<void>(with("0"));
-        for (const char* too_small_or_large : {"-1", "inf", "-inf"})
-            EXPECT_NE(with(too_small_or_large), "") << key << "=" << too_small_or_large << " is accepted";
         for (const char* large : {"1e300", "99999999999999999999"})
             EXPECT_EQ(with(large).empty(), of_any_size.contains(key)) << key << "=" << large;
         EXPECT_NE(refusal(create, key + "=1 " + key + "=1").find(key), std::string::npos)
