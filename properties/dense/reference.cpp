@@ -194,28 +194,32 @@ void equals_the_reference(Trial& trial) {
         follow<verify::Bounded>(trial);
 }
 
-/// One vector or matrix of a rank at the edges of threads' units, where settings take turns.
+/// One vector or matrix of a rank at the edges of threads' units.
 std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate::Overrides& overrides) {
     std::vector<gate::Line> all;
     if (!overrides.empty())
         return all;
+    gate::Covering covering;
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::share)) {
+        covering.begin({{problem::Dimension::share, size}});
         Case run;
         const std::size_t turn = all.size();
-        run.workers = gate::in_turn<Index>(turn, {1, 2});
+        run.workers = covering.choose<Index>("workers", {1, 2});
         const Index all_values = size * run.workers;
         const Index few = std::min<Index>(5, all_values - 1);
         run.tensors = {{"a", {all_values - few}, "vector"}, {"b", {few}, "embedding"}};
         if (few == 0)
             run.tensors.pop_back();
-        run.rule = gate::in_turn(turn, {Rule::adamw, Rule::sgd, Rule::adam});
-        run.data = gate::in_turn(turn, {DataClass::normal, DataClass::wide, DataClass::ties,
-                                        DataClass::subnormal, DataClass::sparse});
-        run.copies = gate::in_turn(turn, {Copies::none, Copies::bf16, Copies::none});
-        run.clip = gate::in_turn(turn, {0.0, 0.125, 0.0});
-        run.decay = gate::in_turn(turn, {0.0, 0.01, 0.01, 0.0});
-        run.threads = gate::in_turn<Index>(turn, {3, 2, 1, 4, 3});
-        run.micro = gate::in_turn<Index>(turn, {1, 2, 2});
+        run.rule = covering.choose("rule", {Rule::adamw, Rule::sgd, Rule::adam});
+        run.data = covering.choose("data", {DataClass::normal, DataClass::wide, DataClass::ties,
+                                            DataClass::subnormal, DataClass::sparse});
+        run.order = covering.choose("order", {Order::rank, Order::tree});
+        run.sharded = covering.choose<Index>("sharded", {1, 0});
+        run.copies = covering.choose("copies", {Copies::none, Copies::bf16});
+        run.clip = covering.choose("clip", {0.0, 0.125});
+        run.decay = covering.choose("decay", {0.0, 0.01});
+        run.threads = covering.choose<Index>("threads", {3, 2, 1, 4});
+        run.micro = covering.choose<Index>("micro", {1, 2});
         run.steps = 2;
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
@@ -267,7 +271,7 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
         run.tensors = {
             {"a", {turn % 2 == 0 ? rows : size / rows, turn % 2 == 0 ? size / rows : rows}, "matrix"}};
         run.data = DataClass::normal;
-        run.threads = gate::in_turn<Index>(turn, {2, 1, 3});
+        run.threads = 1 + static_cast<Index>(turn % 3);
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
     }

@@ -196,15 +196,16 @@ void differing_settings(Trial& trial) {
     if (!trial.is_program())
         changes.emplace_back("sharded", [](Beginning& beginning) { change("sharded", beginning.sharded); });
     const auto settings = changes_of(trial.scenario.problem);
-    const auto& [setting, change_setting] = settings[seed % settings.size()];
-    changes.emplace_back(setting, [&](Beginning& beginning) { change_setting(beginning.problem); });
+    const auto& setting = settings[seed % settings.size()];
+    changes.emplace_back(setting.first, [&](Beginning& beginning) { setting.second(beginning.problem); });
     const std::string name = "rank " + std::to_string(other);
-    for (const auto& [key, apply] : changes) {
+    for (const auto& applied : changes) { // no binding: Clang before 16 lets no lambda have one
         Scenario scenario = trial.scenario;
-        scenario.change = [other, &apply](int rank, Beginning& beginning) {
+        scenario.change = [other, &applied](int rank, Beginning& beginning) {
             if (rank == other)
-                apply(beginning);
+                applied.second(beginning);
         };
+        const std::string& key = applied.first;
         all_refuse(trial, scenario, trial.is_program() ? std::vector{name} : std::vector{name, key},
                    "although " + name + " differs in " + key);
     }

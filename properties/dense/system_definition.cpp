@@ -23,6 +23,8 @@ gate::System dense_system() {
         return gate::Extents{{problem::Dimension::model, size},
                              {problem::Dimension::share, (size + run.workers - 1) / run.workers}};
     };
+    system.set_at_edges = {"rule",    "order", "copies",  "clip",   "decay",
+                           "threads", "micro", "sharded", "workers"};
     for (const auto& family : {sharding_properties, rule_properties, muon_properties, setting_properties,
                                interruption_properties})
         for (gate::Property& property : family())

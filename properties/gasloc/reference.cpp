@@ -20,27 +20,29 @@ void equals_the_reference(Trial& trial) {
 std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
-    // At the edges of pieces and threads' units, where settings take turns.
+    // At the edges of pieces and threads' units.
     std::vector<Line> all;
     std::size_t turn = 0;
+    gate::Covering covering;
     for (const std::int64_t size : gate::edge_sizes(problem::Dimension::model)) {
+        covering.begin({{problem::Dimension::model, size}});
         Case run;
         run.size = size;
-        run.law = gate::in_turn(turn, {Law::pairs, Law::two_peers, Law::ring, Law::given, Law::complete});
-        run.inner = gate::in_turn(turn, {Inner::adamw, Inner::sgd, Inner::adams});
-        run.momentum = gate::in_turn(turn, {Momentum::local, Momentum::gossiped});
-        run.data =
-            gate::in_turn(turn, {DataClass::normal, DataClass::ties, DataClass::wide, DataClass::subnormal,
-                                 DataClass::sparse, DataClass::zeros, DataClass::normal});
-        run.workers = gate::in_turn<Index>(turn, {2, 3, 3, 2});
-        run.threads = gate::in_turn<Index>(turn, {1, 2, 3, 1, 2, 3, 4, 1, 3, 2, 2});
-        run.skip = gate::in_turn<Index>(turn, {0, 0, 0, 2, 0});
-        run.late = gate::in_turn<Index>(turn, {0, 3, 0});
+        run.law =
+            covering.choose("law", {Law::pairs, Law::two_peers, Law::ring, Law::given, Law::complete});
+        run.inner = covering.choose("inner", {Inner::adamw, Inner::sgd, Inner::adams});
+        run.momentum = covering.choose("momentum", {Momentum::local, Momentum::gossiped});
+        run.data = covering.choose("data", {DataClass::normal, DataClass::ties, DataClass::wide,
+                                            DataClass::subnormal, DataClass::sparse, DataClass::zeros});
+        run.workers = covering.choose<Index>("workers", {2, 3});
+        run.threads = covering.choose<Index>("threads", {1, 2, 3, 4});
+        run.skip = covering.choose<Index>("skip", {0, 2});
+        run.late = covering.choose<Index>("late", {0, 3});
         run.rounds = 2;
-        run.steps = gate::in_turn<Index>(turn, {1, 2, 2});
+        run.steps = covering.choose<Index>("steps", {1, 2});
         run.alpha = 0.3;
         run.gamma = 0.25;
-        run.decay = gate::in_turn(turn, {0.0, 0.1, 0.0, 0.1, 0.1});
+        run.decay = covering.choose("decay", {0.0, 0.1});
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
         // And with a value in another piece that is not finite.

@@ -18,6 +18,7 @@ gate::System system_of_properties() {
     system.extents = [](const gate::Line& line) {
         return gate::Extents{{problem::Dimension::model, spec().parse(line).size}};
     };
+    system.set_at_edges = {"inner", "momentum", "threads", "skip", "late", "decay", "steps"};
     system.properties = properties();
     system.traces = verify::gasloc::traces();
     system.program = program_candidate;

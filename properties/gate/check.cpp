@@ -332,7 +332,7 @@ void Check::run_one_case() {
 
 /// Draws all cases of this run, and counts those at the edges of registered constants.
 int Check::print_edges() {
-    EdgeCounts counts;
+    EdgeCounts counts(system_.set_at_edges);
     for (const auto& implementation : chosen_)
         for (const Property* property : chosen_properties())
             if (why_not(*property, *implementation, unsupported(*implementation)).empty() &&
@@ -340,7 +340,7 @@ int Check::print_edges() {
                 SearchOptions options = options_for(*implementation, *property, 100, 2000);
                 options.also = property->also(*implementation, options.overrides);
                 options.judge = [&](const Implementation&, const Property&, const Line& line) {
-                    counts.add(system_.extents(line));
+                    counts.add(system_.extents(line), line);
                     return CaseJudgement();
                 };
                 static_cast<void>(search(system_, *implementation, *property, options));

@@ -166,7 +166,7 @@ void other_replica(Trial& trial) {
     std::vector<Change> changes{{"first moment", &EndState::m}, {"subspace", &EndState::a}};
     if (trial.run.anchors != Anchors::none)
         changes.emplace_back("anchor", &EndState::anchor);
-    for (const auto& [field, part] : changes) {
+    for (const Change& change : changes) {
         Scenario flawed = trial.scenario;
         flawed.ends_at_start = true;
         if (trial.run.seed % 2 == 1) // as from a checkpoint
@@ -176,8 +176,8 @@ void other_replica(Trial& trial) {
                 state.micro_batches = 3 * micro;
                 return state;
             };
-        flawed.other_start = [part, last = static_cast<int>(trial.run.replicas) - 1](int replica, Side,
-                                                                                     EndState& state) {
+        flawed.other_start = [part = change.second, last = static_cast<int>(trial.run.replicas) -
+                                                           1](int replica, Side, EndState& state) {
             if (replica == last)
                 for (float& value : state.*part)
                     value = part == &EndState::a ? -value : value + 1.0F;
@@ -187,9 +187,9 @@ void other_replica(Trial& trial) {
             const std::string& line = seen[static_cast<std::size_t>(rank)].refused["start"];
             trial.expect(
                 !line.empty() && line.find('\n') == std::string::npos &&
-                    (!trial.candidate.names_differences() || line.find(field) != std::string::npos),
-                0, [&, &named = field] {
-                    return "the last replica begins with another " + named + ", and rank " +
+                    (!trial.candidate.names_differences() || line.find(change.first) != std::string::npos),
+                0, [&] {
+                    return "the last replica begins with another " + change.first + ", and rank " +
                            std::to_string(rank) + (line.empty() ? " begins" : " does not say so: " + line);
                 });
         }

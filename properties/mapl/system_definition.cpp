@@ -32,56 +32,56 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         "rank=4,width=7,workers=2,tokens=33,vocabulary=257,codewords=65,groups=2,rounds=2,data=dyadic"};
     // The first moment becomes subnormal, then 0.
     all.emplace_back("rank=2,width=3,workers=2,tokens=3,vocabulary=3,steps=300,data=once");
-    // At the edges of what hosts and devices take at once, where settings take turns: tokens and codewords,
-    // what a book quantizes, and the entries of A, as a matrix that is as nearly square as it can be.
-    const auto add = [&all](const std::function<void(Case&, std::size_t)>& change) {
+    // At the edges of what hosts and devices take at once: tokens and codewords, what a book quantizes, and
+    // the entries of A, as a matrix that is as nearly square as it can be.
+    using problem::Dimension;
+    gate::Covering covering;
+    const auto add = [&](const gate::Extents& sizes, const std::function<void(Case&)>& change) {
+        covering.begin(sizes);
         Case run;
-        const std::size_t turn = all.size();
-        run.rank = gate::in_turn<Index>(turn, {4, 6});
+        run.rank = covering.choose<Index>("rank", {4, 6});
         run.width = run.rank + 3;
-        run.micro = gate::in_turn<Index>(turn, {1, 2, 1});
+        run.tokens = 33;
+        run.micro = covering.choose<Index>("micro", {1, 2});
         run.steps = 2;
         run.vocabulary = 257;
-        // After each round of tokens the anchors move on: else a number of tokens would meet one kind.
         run.anchors =
-            gate::in_turn(turn + turn / 8, {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two});
-        run.order =
-            gate::in_turn(turn, {Order::project_first, Order::momentum_first, Order::project_first});
-        run.data =
-            gate::in_turn(turn, {DataClass::normal, DataClass::dyadic, DataClass::ties, DataClass::sparse,
-                                 DataClass::zeros, DataClass::subnormal, DataClass::normal});
-        run.groups = gate::in_turn<Index>(turn, {1, 2, 2, 1, 1});
-        run.rounds = gate::in_turn<Index>(turn, {1, 2, 3});
-        run.seed = static_cast<Index>(turn);
-        change(run, turn);
+            covering.choose("anchors", {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two});
+        run.order = covering.choose("order", {Order::project_first, Order::momentum_first});
+        run.data = covering.choose("data", {DataClass::normal, DataClass::dyadic, DataClass::ties,
+                                            DataClass::sparse, DataClass::zeros, DataClass::subnormal});
+        run.payload = covering.choose("payload", {Payload::fp32, Payload::bf16});
+        run.groups = covering.choose<Index>("groups", {1, 2});
+        run.rounds = covering.choose<Index>("rounds", {1, 2, 3});
+        run.seed = static_cast<Index>(all.size());
+        change(run);
         all.push_back(spec().text(run));
     };
-    const std::vector<Index> words = gate::edge_sizes(problem::Dimension::words);
-    for (const Index tokens : gate::edge_sizes(problem::Dimension::tokens))
-        add([&](Case& run, std::size_t turn) {
+    const std::vector<Index> words = gate::edge_sizes(Dimension::words);
+    const auto in_turn = [&] { return words[all.size() % words.size()]; };
+    for (const Index tokens : gate::edge_sizes(Dimension::tokens)) {
+        const Index codewords = in_turn();
+        add({{Dimension::tokens, tokens}, {Dimension::words, codewords}}, [&](Case& run) {
             run.tokens = tokens;
-            run.codewords = words[turn % words.size()];
-            run.subsets = run.codewords % 2 == 0 ? 2 : 1;
+            run.codewords = codewords;
+            run.subsets = codewords % 2 == 0 ? 2 : 1;
         });
-    for (const Index tokens : gate::edge_sizes(problem::Dimension::tokens))
-        add([&](Case& run, std::size_t turn) {
-            run.tokens = tokens;
-            run.payload = gate::in_turn(turn, {Payload::fp32, Payload::bf16});
-        });
-    for (const Index part : gate::edge_sizes(problem::Dimension::part))
-        add([&](Case& run, std::size_t turn) {
+        add({{Dimension::tokens, tokens}}, [&](Case& run) { run.tokens = tokens; });
+    }
+    for (const Index part : gate::edge_sizes(Dimension::part)) {
+        const Index codewords = in_turn();
+        add({{Dimension::part, part}, {Dimension::words, codewords}}, [&](Case& run) {
             run.rank = part * run.groups;
             run.width = run.rank + 3;
-            run.tokens = 33;
-            run.codewords = words[turn % words.size()];
+            run.codewords = codewords;
         });
-    for (const Index entries : gate::edge_sizes(problem::Dimension::model, 10'000))
-        add([&](Case& run, std::size_t) {
+    }
+    for (const Index entries : gate::edge_sizes(Dimension::model, 10'000))
+        add({{Dimension::model, entries}}, [&](Case& run) {
             run.rank = static_cast<Index>(std::sqrt(static_cast<double>(entries)));
             while (entries % run.rank != 0)
                 --run.rank;
             run.width = entries / run.rank;
-            run.tokens = 33;
         });
     return all;
 }
@@ -106,6 +106,8 @@ gate::System mapl_system() {
                              {problem::Dimension::words, run.codewords},
                              {problem::Dimension::part, run.codewords > 0 ? run.rank / run.groups : 0}};
     };
+    system.set_at_edges = {"anchors", "order",     "payload", "groups",
+                           "rounds",  "codewords", "subsets", "micro"};
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)
         if (property.name == "reference")

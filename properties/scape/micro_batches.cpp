@@ -9,7 +9,14 @@ namespace truestep::properties::scape {
 
 namespace {
 
-/// One part of several, or the whole. No sum of the parts has to be refused, however many there are.
+/// Whether a rank gives this part. Of uneven ones it gives another number in each step, but always the
+/// first.
+bool gives(const Case& run, Index step, int part, int rank) {
+    return !run.uneven || part <= (rank + step) % run.parts;
+}
+
+/// One part of several, or the whole. No sum of the parts has to be refused, however many there are. What a
+/// rank does not give is `missing_part`.
 Gradients part_of(const Case& run, Index step, int part) {
     float scale = run.data == problem::DataClass::dyadic ? static_cast<float>(run.workers) : 1.0F;
     if (run.data == problem::DataClass::limit)
@@ -19,6 +26,10 @@ Gradients part_of(const Case& run, Index step, int part) {
                 std::vector<float>(static_cast<std::size_t>(run.size())));
     for (int rank = 0; rank < run.workers; ++rank) {
         std::vector<float>& of_rank = g[static_cast<std::size_t>(rank)];
+        if (!gives(run, step, part, rank)) {
+            std::ranges::fill(of_rank, missing_part);
+            continue;
+        }
         if (rank == run.silent)
             continue;
         problem::fill_gradient(of_rank, run.data, seed, rank, step);

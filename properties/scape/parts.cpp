@@ -247,6 +247,7 @@ std::vector<Property> parts_properties() {
          "at once.",
          any_case, same_bits_as_at_once,
          usual_demands({{"several parts", 40},
+                        "uneven parts",
                         "the order of the parts shows",
                         "several buckets",
                         "buckets change",

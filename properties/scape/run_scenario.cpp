@@ -105,9 +105,14 @@ std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank)
         if (std::bit_cast<std::uint32_t>(sum) == std::bit_cast<std::uint32_t>(whole[i]))
             continue;
         for (auto& part : parts)
-            part[i] = -0.0F; // changes nothing to which it is added
+            part[i] = missing_part;
         parts[i % parts.size()][i] = whole[i];
     }
+    const auto is_missing = [](float value) {
+        return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(missing_part);
+    };
+    while (parts.size() > 1 && std::ranges::all_of(parts.back(), is_missing))
+        parts.pop_back();
     return parts;
 }
 

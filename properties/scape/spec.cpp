@@ -174,7 +174,8 @@ std::vector<gate::Setting<Case>> settings() {
         written("damage", &Case::damage, damage_text, parse_damage),
         number("rank", &Case::chosen_rank).draws(from_to<int>(0, 32), &Case::chosen_rank),
         number("place", &Case::chosen_place).draws(from_to<Index>(0, 40'319), &Case::chosen_place),
-        number("other_workers", &Case::other_workers).draws(one_of(worker_counts), &Case::other_workers)};
+        number("other_workers", &Case::other_workers).draws(one_of(worker_counts), &Case::other_workers),
+        word("uneven", &Case::uneven, Strings{"0", "1"}).draws(one_of<bool>({false, true}), &Case::uneven)};
 }
 
 void check(const Case& run) {
@@ -241,9 +242,11 @@ std::vector<gate::Feature<Case>> features() {
         {"parts",
          [](Case& run) {
              run.parts = 1;
+             run.uneven = false;
              run.bucket_bytes = 0;
          },
-         {"several parts", "several buckets", "buckets change", "a tensor larger than a bucket"}},
+         {"several parts", "uneven parts", "several buckets", "buckets change",
+          "a tensor larger than a bucket"}},
         {"norm", [](Case& run) { run.norm = NormVersion::ascending; }},
         {"payload",
          [](Case& run) { run.payload = Payload::fp32; },
@@ -275,6 +278,7 @@ const gate::CaseSpec<Case>& spec() {
             [](Case& run) {
                 without_certain_halts(run);
                 with_owners_of_means(run);
+                run.uneven = run.uneven && run.parts > 1 && run.workers > 1;
             },
         .fits = [](const Case& run, const auto&) { check(run); },
         .features = features(),

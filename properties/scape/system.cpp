@@ -135,6 +135,8 @@ gate::System system_of_properties() {
     spec().describe(system);
     system.standing = standing;
     system.extents = extents;
+    system.set_at_edges = {"payload", "groups",  "owners",     "norm",
+                           "parts",   "buckets", "correction", "decay"};
     for (const Property& property : all_properties())
         system.properties.push_back(in_the_gates_terms(property));
     system.unseen = what_the_gate_does_not_see;

@@ -78,6 +78,8 @@ struct System {
 
     /// How large a case is where registered constants cut: `check --list=edges`.
     std::function<Extents(const Line&)> extents = [](const Line&) { return Extents(); };
+    /// The settings that change the code behind edges, so that each of their values has to meet each edge.
+    std::vector<std::string> set_at_edges{};
 
     std::vector<Property> properties; ///< in the order in which they are tried and reported
 

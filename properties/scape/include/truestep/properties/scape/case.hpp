@@ -18,6 +18,8 @@ namespace truestep::properties::scape {
 
 using problem::Index;
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
+/// The value of a part that a rank does not give. It changes nothing to which it is added.
+inline constexpr float missing_part = -0.0F;
 
 /// One event of a run.
 struct Operation {
@@ -103,6 +105,7 @@ struct Case {
     int chosen_rank = 0;
     Index chosen_place = 0;
     int other_workers = 1;
+    bool uneven = false; ///< some ranks give fewer parts
 
     [[nodiscard]] Index size() const;
 

@@ -45,6 +45,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"several groups", 15, [](const Case& run) { return problem::has_levels(groups_of(run)); }},
     {"groups of different sizes", 10, groups_differ},
     {"several parts", 30, [](const Case& run) { return run.parts > 1; }},
+    {"uneven parts", 10, [](const Case& run) { return run.parts > 1 && run.uneven; }},
     {"several buckets", 8, [](const Case& run) { return cut_of(run, 1).size() > 1 && run.workers > 1; }},
     {"buckets change", 5, [](const Case& run) { return run.workers > 1 && buckets_change(run); }},
     {"more than 8 ranks", 5, [](const Case& run) { return run.workers > 8; }},
