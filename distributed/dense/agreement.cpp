@@ -85,17 +85,15 @@ Index agree_on(const Problem& problem, const Words& more, const std::string& fau
     std::size_t begin = sizes[0];
     for (std::size_t rank = 1; rank < sizes.size(); begin += sizes[rank], ++rank) {
         const std::string other = all.substr(begin, sizes[rank]);
-        // The first line that differs; the lists that lines belong to begin with their lengths.
-        for (std::size_t a = 0, b = 0; a < first.size() && b < other.size();) {
+        // The first line that differs. Its name does not: the lists that lines belong to begin with their
+        // lengths, and settings with the rule that they belong to.
+        for (std::size_t a = 0, b = 0; a < first.size();) {
             const std::string mine = first.substr(a, first.find('\n', a) - a);
             const std::string theirs = other.substr(b, other.find('\n', b) - b);
             if (mine != theirs) {
-                const std::size_t tab = mine.find('\t');
                 throw Error("rank " + std::to_string(rank) + " has " + theirs.substr(0, theirs.find('\t')) +
                             " " + theirs.substr(theirs.find('\t') + 1) + " where rank 0 has " +
-                            (theirs.substr(0, tab) == mine.substr(0, tab) ? mine.substr(tab + 1)
-                                                                          : mine.substr(0, tab)) +
-                            "; start all ranks with the same");
+                            mine.substr(mine.find('\t') + 1) + "; start all ranks with the same");
             }
             a += mine.size() + 1;
             b += theirs.size() + 1;

@@ -91,7 +91,7 @@ class HostBackend final : public Backend {
     }
 
     void* parts() override {
-        if (problem_->ranks == 1 && ownership_->in_order())
+        if (problem_->ranks == 1) // whose share is in order
             return const_cast<float*>(
                 received_); // NOLINT(cppcoreguidelines-pro-type-const-cast): only read
         parts_.resize(w_.size() * static_cast<std::size_t>(problem_->ranks));
@@ -225,7 +225,7 @@ class HostBackend final : public Backend {
     [[nodiscard]] Index own_size() const { return static_cast<Index>(w_.size()); }
     /// Whether w_ are all parameters, as the next gradient sees them.
     [[nodiscard]] bool state_is_all() const {
-        return !rounds() && (!ownership_->sharded() || (problem_->ranks == 1 && ownership_->in_order()));
+        return !rounds() && (!ownership_->sharded() || problem_->ranks == 1);
     }
 
     void mean_of(Index begin, Index end, float* mean) {

@@ -19,7 +19,7 @@ double tree_sum(std::vector<double> sums) {
         if (count % 2 == 1)
             sums[count / 2] = sums[count - 1];
     }
-    return sums.empty() ? 0.0 : sums.front();
+    return sums.front();
 }
 
 } // namespace

@@ -93,8 +93,8 @@ Words digests_of(const State& state, const Options& options) {
 
 /// The state that this rank makes, once all ranks agree. A rank that cannot make one tells the others
 /// why.
-State agreed(const Problem& problem, const Options& options, Communicator& ranks, Words more,
-             const std::function<State()>& make) {
+State agreed(const Problem& problem, const Options& options, Communicator& ranks, const char* from,
+             Words more, const std::function<State()>& make) {
     State state;
     const std::string fault = fault_of([&] {
         check(problem);
@@ -105,7 +105,8 @@ State agreed(const Problem& problem, const Options& options, Communicator& ranks
     });
     // First: at another step all else differs, too.
     more.insert(more.begin(), {{"sharded", options.sharded ? "true" : "false"},
-                               {"the step", std::to_string(state.steps)}});
+                               {"the step", std::to_string(state.steps)},
+                               {"the beginning", from}});
     state.run = agree_on(problem, more, fault, ranks);
     return state;
 }
@@ -140,17 +141,18 @@ State first_state(const Problem& problem, const Ownership& ownership, int rank,
 
 Worker::Worker(Problem problem, std::span<const float> parameters, Communicator& communicator,
                Options options, std::unique_ptr<Backend> backend)
-    : Worker(Agreed{agreed(problem, options, communicator, {digest_of("parameters", parameters)},
-                           [&] {
-                               return first_state(problem, Ownership(problem, options.sharded),
-                                                  communicator.rank(), parameters);
-                           })},
-             problem, communicator, options, std::move(backend)) {}
+    : Worker(
+          Agreed{agreed(problem, options, communicator, "parameters", {digest_of("parameters", parameters)},
+                        [&] {
+                            return first_state(problem, Ownership(problem, options.sharded),
+                                               communicator.rank(), parameters);
+                        })},
+          problem, communicator, options, std::move(backend)) {}
 
 Worker::Worker(Problem problem, State state, Communicator& communicator, Options options,
                std::unique_ptr<Backend> backend)
     : Worker(
-          Agreed{agreed(problem, options, communicator, digests_of(state, options),
+          Agreed{agreed(problem, options, communicator, "a state", digests_of(state, options),
                         [&] { return checked(problem, options, communicator.rank(), std::move(state)); })},
           problem, communicator, options, std::move(backend)) {}
 

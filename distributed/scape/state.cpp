@@ -75,8 +75,8 @@ void Scape::check_restorable(const RankState& state) const {
 }
 
 void Scape::restore(const RankState& state) {
+    check_restorable(state); // before any exchange, which a rank that is refused alone would start alone
     join_mask();
-    check_restorable(state);
     forget_parts();
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
     // Not from the density: a mask that was made for other ranks was partitioned differently.

@@ -15,9 +15,11 @@ bool Scape::can_use_up() const {
 }
 
 void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
-    if (!can_use_up())
-        return step(gradient, learning_rate);
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
+    if (!can_use_up()) {
+        join_mask(); // first, as ranks do that have given no parts
+        return step(gradient, learning_rate);
+    }
     const problem::Span span("step", communicator_.rank());
     try {
         attempt_using_up(gradient, learning_rate);

@@ -48,7 +48,7 @@ std::vector<Tensor> parse_tensors(const std::string& name, const std::string& te
         std::string shape(one.substr(1));
         std::ranges::replace(shape, 'x', ',');
         const auto extents = parse_numbers<Index>(shape);
-        if (!extents || std::ranges::any_of(*extents, [](Index extent) { return extent < 1; }) ||
+        if (!extents || std::ranges::any_of(*extents, [](Index extent) { return extent < 0; }) ||
             extents->size() > 3 || (role->first == 'm' && extents->size() != 2))
             throw wrong();
         tensors.push_back(
@@ -121,7 +121,7 @@ std::vector<gate::Setting<Case>> settings() {
             .draws(one_of<Index>({1, 2, 3, 4}), &Case::micro)
             .asked("numbers of micro-batches of a rank", {"micro-batches"})
             .named("micro-batches"),
-        number("uneven", &Case::uneven, 0, 1).draws(one_of<Index>({0, 0, 1}), &Case::uneven),
+        number("uneven", &Case::uneven, 0, 63).draws(one_of<Index>({0, 0, 1}), &Case::uneven),
         choice(&Case::order).asked("orders of the mean", {"tree"}).in_rows({"rank", "tree"}),
         choice(&Case::accumulation),
         number("clip", &Case::clip, 0.0, 1e30)
@@ -239,8 +239,9 @@ Problem problem_of(const Case& run, Index ranks) {
     problem.ranks = static_cast<int>(ranks);
     problem.micro_batches.assign(static_cast<std::size_t>(ranks), static_cast<int>(run.micro));
     // In a tree only the last rank may have fewer.
-    if (run.uneven == 1 && ranks > 1)
-        problem.micro_batches.back() = run.order == Order::tree ? static_cast<int>(run.micro - 1) : 1;
+    if (run.uneven > 0 && ranks > 1)
+        problem.micro_batches.back() =
+            run.order == Order::tree ? static_cast<int>(std::max<Index>(1, run.micro - run.uneven)) : 1;
     problem.order = run.order;
     problem.accumulation = run.accumulation;
     problem.clip_norm = run.clip;

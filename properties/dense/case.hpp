@@ -39,7 +39,7 @@ struct Case {
     Index seed = 1;
     DataClass data = DataClass::dyadic;
     Index micro = 1;  ///< micro-batches of a rank
-    Index uneven = 0; ///< 1: some ranks have fewer
+    Index uneven = 0; ///< more than 0: the last rank has fewer, in a tree by so many, but at least one
     Order order = Order::rank;
     Accumulation accumulation = Accumulation::mean;
     double clip = 0.0;

@@ -204,8 +204,9 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
         covering.begin({{problem::Dimension::share, size}});
         Case run;
         const std::size_t turn = all.size();
-        run.workers = covering.choose<Index>("workers", {1, 2});
-        const Index all_values = size * run.workers;
+        run.workers = covering.choose<Index>("workers", {2, 1});
+        run.sharded = covering.choose<Index>("sharded", {1, 0});
+        const Index all_values = run.sharded == 1 ? size * run.workers : size;
         const Index few = std::min<Index>(5, all_values - 1);
         run.tensors = {{"a", {all_values - few}, "vector"}, {"b", {few}, "embedding"}};
         if (few == 0)
@@ -214,7 +215,6 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
         run.data = covering.choose("data", {DataClass::normal, DataClass::wide, DataClass::ties,
                                             DataClass::subnormal, DataClass::sparse});
         run.order = covering.choose("order", {Order::rank, Order::tree});
-        run.sharded = covering.choose<Index>("sharded", {1, 0});
         run.copies = covering.choose("copies", {Copies::none, Copies::bf16});
         run.clip = covering.choose("clip", {0.0, 0.125});
         run.decay = covering.choose("decay", {0.0, 0.01});
@@ -224,15 +224,22 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
         run.seed = static_cast<Index>(turn + 1);
         all.push_back(spec().text(run));
     }
-    // The last rank's sum is of three nodes of the tree.
+    // The last rank's sum is of three nodes of the tree, and between two of them one is missing.
     Case tree;
     tree.tensors = {{"a", {7}, "vector"}};
     tree.workers = 2;
-    tree.micro = 8;
-    tree.uneven = 1;
+    tree.micro = 16;
+    tree.uneven = 3;
     tree.order = Order::tree;
     tree.data = DataClass::normal;
     all.push_back(spec().text(tree));
+    // A tensor is empty.
+    Case empty;
+    empty.tensors = {{"a", {3}, "vector"}, {"b", {0}, "vector"}, {"c", {2}, "vector"}};
+    empty.sharded = 0;
+    empty.workers = 2;
+    empty.data = DataClass::normal;
+    all.push_back(spec().text(empty));
     // Both moments become subnormal, then 0.
     Case decays;
     decays.workers = 2;

@@ -20,8 +20,9 @@ gate::System dense_system() {
     system.extents = [](const gate::Line& line) {
         const Case run = spec().parse(line);
         const Index size = layout_of(problem_of(run, run.workers)).size();
-        return gate::Extents{{problem::Dimension::model, size},
-                             {problem::Dimension::share, (size + run.workers - 1) / run.workers}};
+        return gate::Extents{
+            {problem::Dimension::model, size},
+            {problem::Dimension::share, run.sharded == 1 ? (size + run.workers - 1) / run.workers : size}};
     };
     system.set_at_edges = {"rule",    "order", "copies",  "clip",   "decay",
                            "threads", "micro", "sharded", "workers"};

@@ -332,7 +332,7 @@ void Check::run_one_case() {
 
 /// Draws all cases of this run, and counts those at the edges of registered constants.
 int Check::print_edges() {
-    EdgeCounts counts(system_.set_at_edges);
+    EdgeCounts counts;
     for (const auto& implementation : chosen_)
         for (const Property* property : chosen_properties())
             if (why_not(*property, *implementation, unsupported(*implementation)).empty() &&
@@ -340,7 +340,10 @@ int Check::print_edges() {
                 SearchOptions options = options_for(*implementation, *property, 100, 2000);
                 options.also = property->also(*implementation, options.overrides);
                 options.judge = [&](const Implementation&, const Property&, const Line& line) {
-                    counts.add(system_.extents(line), line);
+                    std::map<std::string, std::string> settings;
+                    for (const std::string& key : system_.set_at_edges)
+                        settings[key] = system_.value_at_edges(line, key);
+                    counts.add(system_.extents(line), settings);
                     return CaseJudgement();
                 };
                 static_cast<void>(search(system_, *implementation, *property, options));

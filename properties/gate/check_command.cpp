@@ -187,7 +187,7 @@ void add_results(CLI::App& command, CheckSettings& settings) {
     command
         .add_flag("--list", settings.list,
                   "list implementations and properties, and end; --list=edges counts the cases at the "
-                  "edges of the constants that cut work up (docs/edges.md)")
+                  "edges of the constants that cut work up, and their settings (docs/edges.md)")
         ->check(CLI::IsMember({"true", "edges"}).description(""));
     command.add_flag("--brief", settings.brief, "print failures and the sum only");
     command.add_flag("--verbose", settings.verbose, "print each command before it is run");

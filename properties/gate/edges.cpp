@@ -2,7 +2,6 @@
 #include <truestep/gate/edges.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <sstream>
 
@@ -15,19 +14,6 @@ using problem::cuts;
 std::array<std::int64_t, 5> edges_of(const problem::Cut& cut) {
     const std::int64_t c = cut.edge();
     return {c - 1, c, c + 1, 2 * c, 2 * c + 1};
-}
-
-/// The value of a setting in a case's line: "usual" where the line leaves it out, "another" if it is a
-/// number.
-std::string value_of(const std::string& line, const std::string& key) {
-    const std::string all = "," + line;
-    const std::size_t at = all.find("," + key + "=");
-    if (at == std::string::npos)
-        return "usual";
-    const std::size_t begin = at + key.size() + 2;
-    return std::isalpha(static_cast<unsigned char>(all[begin])) != 0
-               ? all.substr(begin, all.find(',', begin) - begin)
-               : "another";
 }
 
 } // namespace
@@ -55,30 +41,37 @@ std::vector<std::int64_t> edge_sizes(problem::Dimension dimension, std::int64_t 
 void Covering::begin(const Extents& sizes) {
     ++turn_;
     here_.clear();
+    of_case_.clear();
     for (std::size_t i = 0; i < cuts.size(); ++i)
-        for (const std::int64_t edge : edges_of(cuts[i]))
-            if (sizes.contains({cuts[i].dimension, edge}))
-                here_.insert(i);
+        if (std::ranges::any_of(edges_of(cuts[i]), [&](std::int64_t edge) {
+                return sizes.contains({cuts[i].dimension, edge});
+            }))
+            here_.push_back(i);
 }
 
 std::size_t Covering::chosen(const std::string& setting, std::size_t values) {
-    std::size_t best = 0;
-    std::ptrdiff_t most = -1;
+    Choice best;
+    std::pair<std::ptrdiff_t, std::ptrdiff_t> most{-1, -1};
     for (std::size_t i = 0; i < values; ++i) {
-        const std::size_t value = (turn_ + i) % values;
-        const auto& met = met_[{setting, value}];
-        const auto fresh =
-            std::ranges::count_if(here_, [&](std::size_t constant) { return !met.contains(constant); });
+        const Choice choice{setting, (turn_ + i) % values};
+        const std::pair fresh{
+            std::ranges::count_if(here_, [&](std::size_t cut) { return !met_[choice].contains(cut); }),
+            std::ranges::count_if(of_case_, [&](const Choice& before) {
+                return !together_.contains({before, choice});
+            })};
         if (fresh > most) {
-            best = value;
+            best = choice;
             most = fresh;
         }
     }
-    met_[{setting, best}].insert(here_.begin(), here_.end());
-    return best;
+    met_[best].insert(here_.begin(), here_.end());
+    for (const Choice& before : of_case_)
+        together_.insert({before, best});
+    of_case_.push_back(best);
+    return best.second;
 }
 
-void EdgeCounts::add(const Extents& sizes, const std::string& line) {
+void EdgeCounts::add(const Extents& sizes, const std::map<std::string, std::string>& settings) {
     std::array<bool, cuts.size()> is_there{};
     for (std::size_t i = 0; i < cuts.size(); ++i)
         for (std::size_t edge = 0; edge < counts_[i].size(); ++edge)
@@ -86,9 +79,11 @@ void EdgeCounts::add(const Extents& sizes, const std::string& line) {
                 ++counts_[i][edge];
                 is_there[i] = true;
             }
-    for (const std::string& key : settings_)
+    for (const auto& [key, value] : settings) {
+        auto& counts = with_[key + "=" + value];
         for (std::size_t i = 0; i < cuts.size(); ++i)
-            with_[key + "=" + value_of(line, key)][i] += is_there[i] ? 1 : 0;
+            counts[i] += is_there[i] ? 1 : 0;
+    }
 }
 
 std::string EdgeCounts::table() const {

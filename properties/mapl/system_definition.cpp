@@ -36,8 +36,11 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
     // the entries of A, as a matrix that is as nearly square as it can be.
     using problem::Dimension;
     gate::Covering covering;
-    const auto add = [&](const gate::Extents& sizes, const std::function<void(Case&)>& change) {
-        covering.begin(sizes);
+    const std::vector<Index> words = gate::edge_sizes(Dimension::words);
+    const auto add = [&](Dimension dimension, Index size, bool quantizes,
+                         const std::function<void(Case&)>& change) {
+        const Index codewords = quantizes ? words[all.size() % words.size()] : 0;
+        covering.begin({{dimension, size}, {Dimension::words, codewords}});
         Case run;
         run.rank = covering.choose<Index>("rank", {4, 6});
         run.width = run.rank + 3;
@@ -51,33 +54,26 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/,
         run.data = covering.choose("data", {DataClass::normal, DataClass::dyadic, DataClass::ties,
                                             DataClass::sparse, DataClass::zeros, DataClass::subnormal});
         run.payload = covering.choose("payload", {Payload::fp32, Payload::bf16});
-        run.groups = covering.choose<Index>("groups", {1, 2});
-        run.rounds = covering.choose<Index>("rounds", {1, 2, 3});
+        run.codewords = codewords;
+        if (quantizes) {
+            run.groups = covering.choose<Index>("groups", {1, 2});
+            run.rounds = covering.choose<Index>("rounds", {1, 2, 3});
+            run.subsets = codewords % 2 == 0 ? covering.choose<Index>("subsets", {2, 1}) : 1;
+        }
         run.seed = static_cast<Index>(all.size());
         change(run);
         all.push_back(spec().text(run));
     };
-    const std::vector<Index> words = gate::edge_sizes(Dimension::words);
-    const auto in_turn = [&] { return words[all.size() % words.size()]; };
-    for (const Index tokens : gate::edge_sizes(Dimension::tokens)) {
-        const Index codewords = in_turn();
-        add({{Dimension::tokens, tokens}, {Dimension::words, codewords}}, [&](Case& run) {
-            run.tokens = tokens;
-            run.codewords = codewords;
-            run.subsets = codewords % 2 == 0 ? 2 : 1;
-        });
-        add({{Dimension::tokens, tokens}}, [&](Case& run) { run.tokens = tokens; });
-    }
-    for (const Index part : gate::edge_sizes(Dimension::part)) {
-        const Index codewords = in_turn();
-        add({{Dimension::part, part}, {Dimension::words, codewords}}, [&](Case& run) {
+    for (const Index tokens : gate::edge_sizes(Dimension::tokens))
+        for (const bool quantizes : {true, false})
+            add(Dimension::tokens, tokens, quantizes, [&](Case& run) { run.tokens = tokens; });
+    for (const Index part : gate::edge_sizes(Dimension::part))
+        add(Dimension::part, part, true, [&](Case& run) {
             run.rank = part * run.groups;
             run.width = run.rank + 3;
-            run.codewords = codewords;
         });
-    }
     for (const Index entries : gate::edge_sizes(Dimension::model, 10'000))
-        add({{Dimension::model, entries}}, [&](Case& run) {
+        add(Dimension::model, entries, false, [&](Case& run) {
             run.rank = static_cast<Index>(std::sqrt(static_cast<double>(entries)));
             while (entries % run.rank != 0)
                 --run.rank;
@@ -106,8 +102,7 @@ gate::System mapl_system() {
                              {problem::Dimension::words, run.codewords},
                              {problem::Dimension::part, run.codewords > 0 ? run.rank / run.groups : 0}};
     };
-    system.set_at_edges = {"anchors", "order",     "payload", "groups",
-                           "rounds",  "codewords", "subsets", "micro"};
+    system.set_at_edges = {"anchors", "order", "payload", "groups", "rounds", "subsets", "micro"};
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)
         if (property.name == "reference")

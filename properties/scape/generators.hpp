@@ -35,6 +35,9 @@ void needs_exactness(Case& run);
 /// Restores so few steps that sums over the ranks stay within the bits of fp32.
 void needs_few_bits(Case& run);
 
+/// The edges at which the code of hosts and devices goes another way, where small cases never go.
+[[nodiscard]] std::vector<Case> at_the_edges();
+
 /// A case with a script.
 [[nodiscard]] rc::Gen<Case> scripted_case();
 

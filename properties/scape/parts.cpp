@@ -93,7 +93,7 @@ float spoil(const Case& run, Action& action, std::size_t rank, std::size_t at) {
     const auto part = static_cast<std::size_t>(run.chosen_place / 7 % run.parts);
     const auto spoilt = [&](std::size_t which, float value) { action.parts[which][rank][at] = value; };
     for (std::size_t which = 0; which < action.parts.size(); ++which)
-        spoilt(which, -0.0F);
+        spoilt(which, missing_part);
     if (what < 7) {
         spoilt(part, unacceptable(what));
     } else {

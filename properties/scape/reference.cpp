@@ -5,11 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <numeric>
 
 #include <unistd.h>
 
-#include <truestep/gate/edges.hpp>
+#include <truestep/problem/tunable.hpp>
 #include <truestep/properties/scape/implementations.hpp>
 #include <truestep/properties/scape/recording.hpp>
 #include <truestep/verify/scape/verify_trace.hpp>
@@ -117,91 +116,6 @@ rc::Gen<Case> any_case_of_the_world() {
         if (run.chosen_place % 6 == 5)
             run.tensors = {{"a", 1 + run.chosen_place / 6 % 3, false}};
     });
-}
-
-/// A case at edges of one dimension, with ties and other values across them.
-Case edge_case(gate::Covering& covering, problem::Dimension dimension, const std::vector<Index>& edges,
-               const std::vector<Index>& sizes, int workers) {
-    using problem::BiasCorrection;
-    using problem::DataClass;
-    using problem::Payload;
-    gate::Extents here;
-    for (const Index edge : edges)
-        here.insert({dimension, edge});
-    covering.begin(here);
-    Case run;
-    run.tensors.clear();
-    for (const Index size : sizes)
-        run.tensors.push_back({"t" + std::to_string(run.tensors.size()), size, false});
-    run.density = covering.choose("density", {0.1, 0.3, 0.01});
-    run.workers = workers;
-    run.data = covering.choose("data", {DataClass::ties, DataClass::normal, DataClass::sparse,
-                                        DataClass::wide, DataClass::subnormal, DataClass::dyadic});
-    run.payload = covering.choose(
-        "payload", {Payload::fp32, Payload::bf16, Payload::e5m2_both, Payload::bf16_both, Payload::e5m2});
-    run.clip_norm = covering.choose("clip", {0.0, 0.5});
-    run.norm = covering.choose("norm", {problem::NormVersion::tree, problem::NormVersion::ascending});
-    run.weight_decay = covering.choose("decay", {0.1, 0.0});
-    run.bias_correction = covering.choose(
-        "correction", {BiasCorrection::adam, BiasCorrection::none, BiasCorrection::momentum});
-    run.groups = covering.choose<problem::Groups>("groups", {{}, {2}, {1}});
-    if (!problem::rounds_mean(run.payload))
-        run.owners_in_turn = covering.choose("owners", {false, true});
-    run.beta1 = 0.9;
-    run.beta2 = 0.95;
-    run.steps = 3;
-    if (covering.choose("parts", {false, true})) {
-        run.parts = 2;
-        run.uneven = workers > 1;
-        run.bucket_bytes = 4 * sizes.front();
-        run.cuts = CutRule::rebuilt;
-    }
-    // If numbers of ranks are pinned, the place chooses among them: this many again, if possible.
-    run.chosen_place = 3 * (workers - 1);
-    return run;
-}
-
-/// The edges at which the code of hosts and devices goes another way, where small cases never go.
-std::vector<Case> at_the_edges() {
-    using problem::Dimension;
-    gate::Covering covering;
-    std::vector<Case> all;
-    const auto add = [&](Dimension dimension, const std::vector<Index>& edges,
-                         const std::vector<Index>& sizes, int workers) -> Case& {
-        all.push_back(edge_case(covering, dimension, edges, sizes, workers));
-        all.back().seed = all.size();
-        return all.back();
-    };
-    const auto turn = [&] { return static_cast<int>(all.size()); };
-    // Segments of all constants beside each other, each the whole of a tensor; not of one rank alone, which
-    // writes no code for its mask.
-    constexpr Index most = 140'000;
-    for (const std::vector<Index>& of_constants : gate::edge_sizes_in_order(Dimension::segment)) {
-        std::vector<Index> sizes;
-        for (std::size_t i = 0; i < of_constants.size(); ++i) {
-            sizes.push_back(of_constants[i]);
-            const Index sum = std::accumulate(sizes.begin(), sizes.end(), Index{0});
-            if (i + 1 < of_constants.size() && sum + of_constants[i + 1] <= most)
-                continue;
-            add(Dimension::segment, sizes, sizes, 2 + turn() % 2).partition =
-                problem::PartitionRule::by_tensor;
-            sizes.clear();
-        }
-    }
-    for (const Index size : gate::edge_sizes(Dimension::model))
-        add(Dimension::model, {size}, {size}, 1 + turn() % 4);
-    for (const Index size : gate::edge_sizes(Dimension::share))
-        add(Dimension::share, {size}, {2 * size}, 2).density = 0.1;
-    for (const Index size : gate::edge_sizes(Dimension::selected)) {
-        Case& run = add(Dimension::selected, {size}, {2 * size}, 1);
-        run.density = 0.5;
-        run.clip_norm = 0.5;
-    }
-    for (const Index size : gate::edge_sizes(Dimension::message))
-        add(Dimension::message, {size}, {4 * size}, 2).density = 0.5;
-    add(Dimension::inside, {}, std::vector<Index>(40, 7), 3);
-    add(Dimension::inside, {}, {70'003}, 3).density = 1.0; // more selected values than 16 bits count
-    return all;
 }
 
 /// As large as real shares, for implementations that take so many (ImplementationSpec::most_parameters):

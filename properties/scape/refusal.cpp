@@ -93,6 +93,18 @@ Case refused_by_two_threads() {
     return run;
 }
 
+/// The value stands where whole words are looked at together, far from both ends.
+Case refused_within_words() {
+    Case run;
+    run.tensors = {{"a", 3000, false}};
+    run.workers = 2;
+    run.density = 0.3;
+    run.data = problem::DataClass::normal;
+    run.steps = 2;
+    run.chosen_place = 1505; // the second step, that coordinate
+    return run;
+}
+
 } // namespace
 
 std::vector<Property> refusal_properties() {
@@ -106,7 +118,7 @@ std::vector<Property> refusal_properties() {
              usual_demands({"not in the first step"}),
              [](const Implementation&) { return std::string(); },
              [](Case&) {},
-             {refused_by_two_threads()}}};
+             {refused_by_two_threads(), refused_within_words()}}};
 }
 
 } // namespace truestep::properties::scape

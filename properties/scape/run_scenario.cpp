@@ -13,6 +13,7 @@
 
 #include <truestep/distributed/scape/scape.hpp>
 #include <truestep/gate/record.hpp>
+#include <truestep/properties/scape/case.hpp>
 
 #include "live.hpp"
 #include "rank_record.hpp"

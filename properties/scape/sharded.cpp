@@ -41,8 +41,10 @@ class ScapeCandidate : public RankUnderTest {
   public:
     ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::scape::Backend> backend,
                    Reduction reduction, Communicator& communicator)
-        : communicator_(communicator), optimizer_(setup.problem, setup.ranges, setup.density,
-                                                  std::move(backend), communicator, {reduction}) {}
+        : communicator_(communicator),
+          // The second way to split the work exchanges payloads in pieces, too.
+          optimizer_(setup.problem, setup.ranges, setup.density, std::move(backend), communicator,
+                     {reduction, setup.variant == 1 ? 5 + setup.problem.layout.size() / 16 : 0}) {}
 
     void step(std::span<const float> gradient, double learning_rate) override {
         if (std::exchange(has_buckets_, false)) // of this gradient, where it stands
@@ -58,8 +60,7 @@ class ScapeCandidate : public RankUnderTest {
     void accumulate(std::span<const float> gradient) override {
         lender_.lend_after_too_many(gradient,
                                     [&](std::span<const float> lent) { optimizer_.accumulate(lent); });
-        if (optimizer_.steps() % 4 == 1) // a restore waits for the coming mask, so it is not always tried
-            must_refuse_a_state();
+        must_refuse_a_state();
     }
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
         has_buckets_ = true;

@@ -110,6 +110,19 @@ TEST(Worker, RefusesRanksThatBeginWithOtherParametersOnAllOfThem) {
     });
 }
 
+TEST(Worker, RefusesARankThatBeginsFromAStateWhereAnotherHasParameters) {
+    const Problem problem = large(2, Order::rank);
+    run_ranks(2, [&](Communicator& ranks) {
+        const Floats parameters(static_cast<std::size_t>(layout_of(problem).size()), 1.0F);
+        const State state = first_state(problem, Ownership(problem), ranks.rank(), parameters);
+        const auto begin = [&] {
+            return ranks.rank() == 1 ? Worker(problem, state, ranks) : Worker(problem, parameters, ranks);
+        };
+        EXPECT_THAT(error_of([&] { begin(); }),
+                    HasSubstr("rank 1 has the beginning a state where rank 0 has parameters"));
+    });
+}
+
 TEST(Worker, ARankThatCannotBeginIsNamedOnAllOfThem) {
     const Problem problem = large(3, Order::rank);
     run_ranks(3, [&](Communicator& ranks) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <set>
@@ -228,6 +229,11 @@ struct CaseSpec {
         for (const Setting<Case>& one : settings)
             if (!one.option.empty() && std::ranges::find(columns, one.key) == columns.end())
                 system.overrides.push_back(pin(one));
+        system.value_at_edges = [this](const Line& line, const std::string& key) -> std::string {
+            const std::string value = setting(key).write(parse(line));
+            const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) != 0;
+            return is_word ? value : value == setting(key).write(Case{}) ? "usual" : "another";
+        };
         system.decided = [this](const std::string& kind, const Overrides& overrides,
                                 const Unsupported& unsupported) {
             return decided(kind, overrides, unsupported);

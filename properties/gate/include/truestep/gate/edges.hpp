@@ -26,39 +26,37 @@ using Extents = std::set<std::pair<problem::Dimension, std::int64_t>>;
 [[nodiscard]] std::vector<std::vector<std::int64_t>> edge_sizes_in_order(problem::Dimension dimension,
                                                                          std::int64_t most = 150'000);
 
-/// Chooses the settings of cases at edges, so that each constant meets as many values of each setting as it
-/// has cases.
+/// Chooses the settings of cases at edges, each so that most constants of the case meet a value that they
+/// have not met; of several such values the one that is new to most values chosen before it.
 class Covering {
   public:
     /// Begins the next case, which has these sizes.
     void begin(const Extents& sizes);
-    /// Of the values that one which most constants of the case have not met; of several that whose turn it
-    /// is.
     template <class Value>
     [[nodiscard]] Value choose(const std::string& setting, std::initializer_list<Value> values) {
         return values.begin()[chosen(setting, values.size())];
     }
 
   private:
+    using Choice = std::pair<std::string, std::size_t>; ///< a setting, and the place of a value
     std::size_t chosen(const std::string& setting, std::size_t values);
 
     std::size_t turn_ = 0;
-    std::set<std::size_t> here_; ///< the constants at whose edges the case lies
-    std::map<std::pair<std::string, std::size_t>, std::set<std::size_t>> met_;
+    std::vector<std::size_t> here_; ///< the constants at whose edges the case lies
+    std::vector<Choice> of_case_;
+    std::map<Choice, std::set<std::size_t>> met_; ///< constants
+    std::set<std::pair<Choice, Choice>> together_;
 };
 
-/// How many cases lie at each edge, and with which settings.
+/// How many cases lie at each edge, and how many at one of a constant's edges have a setting's value.
 class EdgeCounts {
   public:
-    explicit EdgeCounts(std::vector<std::string> settings) : settings_(std::move(settings)) {}
-
-    void add(const Extents& sizes, const std::string& line);
+    void add(const Extents& sizes, const std::map<std::string, std::string>& settings);
     /// A line for each constant: its name, what it cuts, where, and the number of cases at c - 1, c, c + 1,
     /// 2c and 2c + 1. Then one for each constant and value of a setting: the cases at its edges.
     [[nodiscard]] std::string table() const;
 
   private:
-    std::vector<std::string> settings_;
     std::array<std::array<int, 5>, problem::cuts.size()> counts_{};
     std::map<std::string, std::array<int, problem::cuts.size()>> with_; ///< by "setting=value"
 };

@@ -78,8 +78,10 @@ struct System {
 
     /// How large a case is where registered constants cut: `check --list=edges`.
     std::function<Extents(const Line&)> extents = [](const Line&) { return Extents(); };
-    /// The settings that change the code behind edges, so that each of their values has to meet each edge.
+    /// The settings that change the code behind edges: each constant has to meet each of their values.
     std::vector<std::string> set_at_edges{};
+    /// Such a value: a word, or whether a number is the usual one.
+    std::function<std::string(const Line&, const std::string& key)> value_at_edges;
 
     std::vector<Property> properties; ///< in the order in which they are tried and reported
 
