@@ -88,6 +88,12 @@ std::vector<Gradients> parts_of(const Case& run, Index step) {
     return all;
 }
 
+bool is_missing(const std::vector<float>& part) {
+    return std::ranges::all_of(part, [](float value) {
+        return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(missing_part);
+    });
+}
+
 Cut cut_of(const Case& run, Index step) {
     Cut cut;
     if (run.bucket_bytes == 0)

@@ -109,10 +109,7 @@ std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank)
             part[i] = missing_part;
         parts[i % parts.size()][i] = whole[i];
     }
-    const auto is_missing = [](float value) {
-        return std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(missing_part);
-    };
-    while (parts.size() > 1 && std::ranges::all_of(parts.back(), is_missing))
+    while (parts.size() > 1 && is_missing(parts.back()))
         parts.pop_back();
     return parts;
 }

@@ -129,6 +129,8 @@ struct Case {
 [[nodiscard]] Gradients gradients_of(const Case& run, Index step);
 /// The gradients of each part, if there are several.
 [[nodiscard]] std::vector<Gradients> parts_of(const Case& run, Index step);
+/// Whether a rank does not give this part.
+[[nodiscard]] bool is_missing(const std::vector<float>& part);
 /// The buckets of step t; none if the gradient comes at once.
 [[nodiscard]] Cut cut_of(const Case& run, Index step);
 
