@@ -96,7 +96,6 @@ std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank)
     if (action.parts.empty())
         return {whole};
     std::vector<std::vector<float>> parts;
-    parts.reserve(action.parts.size());
     for (const Gradients& part : action.parts)
         parts.push_back(part[rank]);
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -269,8 +268,7 @@ class RankedImplementation final : public Implementation {
             throw std::runtime_error(folder.string() + " cannot be made: " + fault);
     }
 
-    /// Leftovers of ended runs, other runs and people: half a checkpoint of a coming step, one without a
-    /// manifest, names that are almost those of a later step.
+    /// Leftovers of runs and people: half a checkpoint, one without a manifest, names like a later step's.
     void make_littered(const fs::path& folder) const {
         make_empty(folder);
         if (!group_->speaks())
