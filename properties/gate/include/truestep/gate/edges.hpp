@@ -22,7 +22,7 @@ using Extents = std::set<std::pair<problem::Dimension, std::int64_t>>;
 /// once; of the constants only whose last one is at most `most`.
 [[nodiscard]] std::vector<std::int64_t> edge_sizes(problem::Dimension dimension,
                                                    std::int64_t most = 150'000);
-/// Of these sizes the first of each constant, then the second of each, to the fifth.
+/// Returns these sizes in five lists: the first has c - 1 of each constant, the last 2c + 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> edge_sizes_in_order(problem::Dimension dimension,
                                                                          std::int64_t most = 150'000);
 
