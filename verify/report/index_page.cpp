@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include <truestep/report/page.hpp>
 
@@ -48,7 +49,7 @@ std::string index_page(const std::vector<fs::path>& files, const std::vector<ord
     std::size_t passed = 0;
     Status worst = Status::passed;
     for (std::size_t i = 0; i < results.size(); ++i) {
-        const GroupedResults all = gather({results[i]});
+        const GroupedResults all = gather(std::span(&results[i], 1));
         const Status status = overall(all);
         passed += status == Status::passed ? 1 : 0;
         worst = status == Status::passed ? worst : Status::failed;

@@ -39,7 +39,7 @@ std::size_t GroupedResults::caught() const {
         planted.begin(), planted.end(), [](const Entry& entry) { return entry.status == Status::passed; }));
 }
 
-GroupedResults gather(const std::vector<ordered_json>& results) {
+GroupedResults gather(std::span<const ordered_json> results) {
     GroupedResults all;
     for (const ordered_json& result : results) {
         add_all(all.matrix, list(result, "rows"), Kind::matrix);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,8 @@ struct GroupedResults {
     [[nodiscard]] std::size_t caught() const;
 };
 
-/// Points into `results`, which must outlive it.
-[[nodiscard]] GroupedResults gather(const std::vector<ordered_json>& results);
+/// Points into `results`, which must outlive it; a list in braces would not, and does not compile.
+[[nodiscard]] GroupedResults gather(std::span<const ordered_json> results);
 [[nodiscard]] std::string verdict(const GroupedResults& all);
 /// The status of all results together.
 [[nodiscard]] Status overall(const GroupedResults& all);
