@@ -3,6 +3,9 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,6 +32,26 @@ TEST(DensityTest, GeometricFollowsTheFormulaInDouble) {
         EXPECT_EQ(density.at(t),
                   std::pow(0.01, static_cast<double>(std::min<Index>(t - 1, 10'000)) / 10'000.0))
             << t;
+}
+
+TEST(DensityTest, OnlyEqualSchedulesHaveOneText) {
+    const std::vector<DensitySchedule> all{DensitySchedule::constant(0.1),
+                                           DensitySchedule::constant(std::nextafter(0.1, 1.0)),
+                                           DensitySchedule::geometric(1.0, 0.1, 10),
+                                           DensitySchedule::geometric(0.5, 0.1, 10),
+                                           DensitySchedule::geometric(1.0, std::nextafter(0.1, 1.0), 10),
+                                           DensitySchedule::geometric(1.0, 0.1, 11),
+                                           DensitySchedule::linear(1.0, 0.1, 10),
+                                           DensitySchedule::recorded({0.1, 0.2}),
+                                           DensitySchedule::recorded({0.2, 0.1}),
+                                           DensitySchedule::recorded({0.1, 0.2}, 1),
+                                           DensitySchedule::recorded({0.1, 0.2, 0.2})};
+    std::set<std::string> texts;
+    for (const DensitySchedule& one : all) {
+        EXPECT_TRUE(texts.insert(one.text()).second) << one.text();
+        const DensitySchedule copy = one;
+        EXPECT_EQ(copy.text(), one.text());
+    }
 }
 
 TEST(DensityTest, LinearFallsByEqualSteps) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <truestep/problem/problem.hpp>
+
 #include "support.hpp"
 
 namespace truestep::problem {

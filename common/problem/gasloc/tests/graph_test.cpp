@@ -51,6 +51,24 @@ TEST(Graph, OfEachLaw) {
         }
 }
 
+TEST(Graph, GraphsComeBackAfterTheirPeriod) {
+    EXPECT_EQ(period_of(Law::exponential, 2), 1);
+    EXPECT_EQ(period_of(Law::exponential, 8), 3);
+    EXPECT_EQ(period_of(Law::exponential, 9), 4);
+    EXPECT_EQ(period_of(Law::hypercube, 8), 3);
+    for (const Law fixed : {Law::ring, Law::complete, Law::none})
+        EXPECT_EQ(period_of(fixed, 5), 1) << name(fixed);
+    for (const Law never : {Law::pairs, Law::two_peers, Law::given})
+        EXPECT_EQ(period_of(never, 8), 0) << name(never);
+    for (const Law law : all_laws)
+        for (const int workers : {1, 2, 8}) {
+            const Index period = period_of(law, workers);
+            for (Index round = 1; period != 0 && law != Law::given && round <= 10; ++round)
+                EXPECT_EQ(graph_of(law, 1, round + period, workers), graph_of(law, 1, round, workers))
+                    << name(law) << " of " << workers;
+        }
+}
+
 TEST(Graph, ARoundOfPairsHasEachWorkerOnce) {
     for (const int workers : {2, 3, 8, 33})
         for (Index round = 1; round <= 20; ++round) {

@@ -22,6 +22,20 @@ std::string refused(const std::function<void(Settings&)>& change) {
     return "no error";
 }
 
+TEST(Settings, GivenGraphsTakeTurnsAndOtherLawsHaveTheSeed) {
+    const Graph first{{0, 1, 0.5}, {1, 2, 0.25}};
+    const Graph second{{0, 2, 0.75}};
+    Settings settings{.law = Law::given, .given = {first, second}};
+    EXPECT_EQ(graph_of(settings, 1, 3), first);
+    EXPECT_EQ(graph_of(settings, 2, 3), second);
+    EXPECT_EQ(graph_of(settings, 5, 3), first);
+    settings.given.clear();
+    EXPECT_EQ(graph_of(settings, 1, 3), Graph{});
+    settings.law = Law::pairs;
+    settings.seed = 7;
+    EXPECT_EQ(graph_of(settings, 4, 9), graph_of(Law::pairs, 7, 4, 9));
+}
+
 TEST(Settings, TheDefaultsWillDo) {
     EXPECT_EQ(refused([](Settings&) {}), "no error");
 }
