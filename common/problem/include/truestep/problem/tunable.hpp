@@ -18,7 +18,7 @@ enum class Dimension : std::uint8_t {
     tokens,   ///< tokens of a micro-batch
     words,    ///< codewords of a book
     part,     ///< coordinates of a token that one book quantizes
-    inside,   ///< what no case shows, such as candidates; a build with TRUESTEP_TINY crosses these
+    inside,   ///< what no case shows, such as candidates; nobody counts who crosses these
 };
 
 [[nodiscard]] constexpr std::string_view name(Dimension dimension) {
