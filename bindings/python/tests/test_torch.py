@@ -191,6 +191,17 @@ class AsPyTorchExpects(unittest.TestCase):
         decay = torch.tensor(1.0 - 0.03 * 0.1, dtype=torch.float64).to(torch.float32)
         self.assertTrue(torch.equal(flat(self.model.parameters()), before * decay))
 
+    def test_a_gradient_that_is_none_is_zeros_and_not_the_last_one(self) -> None:
+        ends = []
+        for zeros in (False, True):
+            self.setUp()
+            self.train(range(1))
+            backward(self.model, 1)
+            self.model[3].weight.grad = torch.zeros_like(self.model[3].weight) if zeros else None
+            self.optimizer.step()
+            ends.append(flat(self.model.parameters()).numpy().tobytes())
+        self.assertEqual(*ends)
+
     def test_a_refused_step_can_be_left_out(self) -> None:
         self.train(range(2))
         before = flat(self.model.parameters())

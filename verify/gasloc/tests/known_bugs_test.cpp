@@ -1,7 +1,9 @@
 // A plain DiLoCo with known bugs that can be switched on: verify has to name each, in GASLoC's
 // words.
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,14 +29,17 @@ enum class SeededBug {
     plain_momentum,
     no_momentum,
     no_pull,
-    not_taken_over
+    not_taken_over,
+    drift_of_skipped
 };
 
 /// Workers that take SGD steps and meet all others after each round. They compute in double and
 /// round what they store: the bits differ from the reference's, but are within REL.
 class DiLoCo {
   public:
-    DiLoCo(const Config& config, SeededBug slip) : config_(config), slip_(slip) {
+    /// Worker 1 skips this round: its second gradient is not finite.
+    DiLoCo(const Config& config, SeededBug slip, Index skipped)
+        : config_(config), slip_(slip), skipped_(skipped) {
         for (int worker = 0; worker < config.workers; ++worker) {
             theta_.emplace_back();
             for (Index i = 0; i < config.layout.size(); ++i)
@@ -56,7 +61,11 @@ class DiLoCo {
                 std::vector<float> g(size);
                 problem::fill_gradient(g, problem::DataClass::normal, 3, static_cast<int>(worker),
                                        (round - 1) * 10 + h);
+                if (round == skipped_ && worker == 1 && h == 2)
+                    g[3] = std::numeric_limits<float>::infinity();
                 writer.input(gradient_kind(h), static_cast<int>(worker), g);
+                if (!std::isfinite(g[3]))
+                    continue;
                 for (std::size_t i = 0; i < size; ++i)
                     x[worker][i] = stored(x[worker][i] - (rate * static_cast<double>(g[i])));
             }
@@ -64,7 +73,8 @@ class DiLoCo {
         std::vector<Doubles> y = theta_;
         for (std::size_t worker = 0; worker < n; ++worker)
             for (std::size_t i = 0; i < size; ++i) {
-                const double drift = s.eta * (x[worker][i] - theta_[worker][i]);
+                const bool skips = round == skipped_ && worker == 1 && slip_ != SeededBug::drift_of_skipped;
+                const double drift = skips ? 0.0 : s.eta * (x[worker][i] - theta_[worker][i]);
                 y[worker][i] = stored(theta_[worker][i] + (slip_ == SeededBug::uphill ? -drift : drift));
             }
         std::vector<Doubles> z = y;
@@ -113,6 +123,7 @@ class DiLoCo {
 
     Config config_;
     SeededBug slip_;
+    Index skipped_;
     std::vector<Doubles> theta_, before_, last_;
 };
 
@@ -120,7 +131,7 @@ class GaslocMistakesTest : public testing::Test {
   protected:
     ~GaslocMistakesTest() override { std::filesystem::remove(path_); }
 
-    void record_plain(SeededBug slip, Index rounds = 4) const {
+    void record_plain(SeededBug slip, Index rounds = 4, Index skipped = 0) const {
         Config config{{}, 3, problem::Layout({{"wq", 30, false}, {"norm", 5, true}}), rounds * 3, {}};
         config.settings.inner = Inner::sgd;
         config.settings.hyper.weight_decay = 0.0;
@@ -130,7 +141,7 @@ class GaslocMistakesTest : public testing::Test {
         config.settings.eta = 0.7;
         config.settings.momentum = Momentum::gossiped;
         config.inner_steps.assign(static_cast<std::size_t>(rounds), std::vector<Index>(3, 2));
-        DiLoCo run(config, slip);
+        DiLoCo run(config, slip, skipped);
         trace::Writer writer(path_, schema(config), "a test", false, trace::Replicas::none);
         writer.series("initial/parameters", std::span<const float>(run.start()));
         writer.series("learning_rate",
@@ -196,6 +207,21 @@ TEST_F(GaslocMistakesTest, WhatDoesTheSameIsSaid) {
                  "there is no "
                  "outer momentum",
                  1);
+}
+
+TEST_F(GaslocMistakesTest, ASkippedRoundIsJudgedEvenIfItIsTheLast) {
+    verify::VerifyOptions options;
+    options.level = verify::Level::rel();
+    record_plain(SeededBug::none, 3, 3);
+    const verify::TraceVerdict right = verify_trace(path_, options);
+    EXPECT_EQ(right.status, verify::Status::passed) << text_report(right);
+    record_plain(SeededBug::drift_of_skipped, 3, 3);
+    const verify::TraceVerdict wrong = verify_trace(path_, options);
+    ASSERT_TRUE(wrong.first) << text_report(wrong);
+    EXPECT_EQ(wrong.first->step, 3);
+    EXPECT_EQ(wrong.first->rank, 1);
+    EXPECT_EQ(wrong.first->result, "drifted");
+    EXPECT_NE(wrong.first->note.find("skipped"), std::string::npos) << wrong.first->note;
 }
 
 TEST_F(GaslocMistakesTest, TheVerdictSpeaksOfRoundsAndWorkers) {
