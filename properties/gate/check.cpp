@@ -87,6 +87,14 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
             throw Error("--program: " + why);
         return watch_.goes_on(command(implementation, property, line), line);
     };
+    // A process knows of failures that were told before it began; after one it says nothing.
+    options.failed = [this, &implementation, &property] {
+        if (!results_.failures().empty() || !group_->speaks())
+            return;
+        Progress::clear();
+        std::fprintf(stderr, "%s, %s: a case fails; looking for a smaller one\n",
+                     implementation.name().c_str(), property.name.c_str());
+    };
     return options;
 }
 

@@ -193,6 +193,8 @@ SearchResult search(const System& system, const Implementation& implementation, 
     }
     result.counts.add(of_others.counts);
 
+    if (result.counterexample)
+        options.failed();
     // Shrinks: continues from the first smaller case that also fails, until none does.
     SearchResult of_shrinking;
     int evaluations = 0;

@@ -39,6 +39,8 @@ struct SearchOptions {
     double most_seconds = 120.0; ///< of shrinking: each run that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Line&)> before = [](const Line&) { return true; };
+    /// Called when a case has failed, before a smaller one is looked for.
+    std::function<void()> failed = [] {};
     Schedules schedules{};
     /// Judges one case with the property, here or in another process.
     std::function<CaseJudgement(const Implementation&, const Property&, const Line&)> judge = judged;
