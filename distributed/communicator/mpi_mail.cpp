@@ -312,6 +312,11 @@ void MpiMail::go() {
         }
     notices_->stop();
     departed().push_back({ranks_, std::move(notices_), others});
+    // Of a peer that was late MPI may still read these messages, and write these buffers.
+    static std::list<OutgoingMessage> untaken;
+    static std::list<std::shared_ptr<MpiArrival>> late;
+    untaken.splice(untaken.end(), sending_);
+    late.insert(late.end(), arriving_.begin(), arriving_.end());
 }
 
 bool MpiMail::quiet() {

@@ -331,7 +331,7 @@ class TraceCheck {
     const TraceReader& trace_;
     verify::VerdictBuilder& builder_;
     Reference<T> reference_;
-    const std::vector<Result>& results_;
+    std::vector<Result> results_;
     Index step_ = 0;
     bool refused_ = false;
     State<T> before_;

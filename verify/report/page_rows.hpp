@@ -33,6 +33,8 @@ struct Entry {
 
 /// All results together.
 struct GroupedResults {
+    GroupedResults() = default;
+    GroupedResults(GroupedResults&&) = default; // a copy's failures would be the original's
     std::vector<Entry> matrix;
     std::vector<Entry> properties;
     std::vector<Entry> planted;

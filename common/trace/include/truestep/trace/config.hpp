@@ -23,8 +23,9 @@ struct Range {
 /// Reads a JSON object: every key must be known, required ones present, values of the right kind.
 class ObjectReader {
   public:
-    /// `what` begins an error's line. The object outlives the reader.
+    /// `what` begins an error's line. The object has to outlive the reader; a temporary one does not.
     ObjectReader(const nlohmann::json& object, std::string what);
+    ObjectReader(nlohmann::json&&, std::string) = delete;
 
     const nlohmann::json& required(const std::string& key);
     double number(const std::string& key);
