@@ -8,6 +8,7 @@
 
 #include <truestep/distributed/agreed_values.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 #include <truestep/problem/value_digest.hpp>
 
 namespace truestep::distributed::mapl {
@@ -70,6 +71,15 @@ void agree_among(distributed::Communicator& replicas, const Settings& settings, 
             !other.empty())
             throw Error("replica " + std::to_string(replica) + " of the sender has " + other +
                         "; start all with the same");
+}
+
+void agree_on_rate(distributed::Communicator& replicas, double rate) {
+    const auto all = distributed::gather_records(replicas, rate);
+    for (std::size_t replica = 1; replica < all.size(); ++replica)
+        if (all[replica] != all[0])
+            throw Error("replica " + std::to_string(replica) + " of the sender has the rate " +
+                        shortest(all[replica]) + " where replica 0 has " + shortest(all[0]) +
+                        "; give all the same");
 }
 
 } // namespace truestep::distributed::mapl

@@ -8,6 +8,8 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/timeline.hpp>
 
+#include "agreement.hpp"
+
 namespace truestep::distributed::mapl {
 
 using distributed::Traffic;
@@ -98,6 +100,8 @@ bool Sender::end_step(double rate) {
     const problem::Span span("end step", peers_.rank());
     check_rate(rate);
     must_be_between_steps(under_way_.size(), "the step cannot end");
+    if (replicas_ != nullptr)
+        agree_on_rate(*replicas_, rate);
     const std::size_t bytes = step_bytes();
     const auto step = static_cast<std::uint64_t>(steps_ + 1);
     const auto incoming = peers_.receive(Traffic::parameters, peer_, step, bytes);

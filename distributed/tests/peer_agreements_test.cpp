@@ -70,6 +70,7 @@ TEST(Agreements, OfGasloc) {
 struct MaplGiven {
     mapl::Settings settings;
     std::function<void(mapl::EndState&)> change = [](mapl::EndState&) {};
+    double rate = 0.05; ///< of a replica's first step
 };
 
 mapl::EndState state_of(const MaplGiven& given, mapl::Side side) {
@@ -174,12 +175,14 @@ Lines start_replicas(const std::vector<MaplGiven>& all) {
     Lines lines = lines_of<Peers>(2 * ranks, run_peers, [&](Peers& peers) {
         const MaplGiven& given = all[static_cast<std::size_t>(peers.rank() / 2)];
         if (peers.rank() % 2 == 1) {
-            mapl::Receiver(given.settings, state_of(given, mapl::Side::receiver), peers, peers.rank() - 1);
+            mapl::Receiver(given.settings, state_of(given, mapl::Side::receiver), peers, peers.rank() - 1)
+                .end_step();
             return;
         }
         PeerCommunicator replicas(peers, {0, 2, 4});
         mapl::Sender(given.settings, state_of(given, mapl::Side::sender), peers, peers.rank() + 1,
-                     &replicas);
+                     &replicas)
+            .end_step(given.rate);
     });
     return {lines[0], lines[2], lines[4]};
 }
@@ -191,6 +194,7 @@ TEST(Agreements, OfTheReplicasOfMapl) {
         fields, usual, [](MaplGiven& given) -> mapl::Settings& { return given.settings; }, "has ");
     const std::string own = "each replica has its own";
     const std::vector<Field<MaplGiven>> of_states{
+        {"rate", [](MaplGiven& given, int which) { given.rate = another(given.rate, which); }},
         of_end("step", [](mapl::EndState& state) { ++state.steps; }),
         of_end(
             "micro-batch", [](mapl::EndState& state) { ++state.micro_batches; }, own),

@@ -41,7 +41,7 @@ void refusals(Trial& trial) {
         flaws.emplace_back(Flaw::last_not_finite, "another micro-batch, which is not finite");
         flaws.emplace_back(Flaw::state_within_a_step, "a question for its state within a step");
         flaws.emplace_back(Flaw::unlike_expected, "more tokens than it expects");
-        flaws.emplace_back(Flaw::rate_impossible, "a rate that is not finite");
+        flaws.emplace_back(Flaw::rate_impossible, "a rate that cannot be");
         if (trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two)
             flaws.emplace_back(Flaw::anchor_within_a_step, "another anchor within a step");
     }

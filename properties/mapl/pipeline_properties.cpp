@@ -237,7 +237,8 @@ void traffic_of_pipeline(Trial& trial) {
             for (int replica = 0; sends && replica < run.replicas; ++replica)
                 if (replica != trial.replica)
                     wanted[wire_key(key(step, "mean"), replica)] =
-                        bytes_of_mean(run, trial.replica, replica);
+                        bytes_of_mean(run, trial.replica, replica) +
+                        (trial.candidate.names_differences() ? 8 : 0); // the rate, which they compare
         }
         const RankRecording& seen = trial.seen[static_cast<std::size_t>(rank)];
         std::map<std::string, Index> got;

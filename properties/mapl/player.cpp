@@ -322,8 +322,8 @@ class Player {
         if (receiver_)
             receiver_->end_step();
         if (sender_) {
-            if (step == 0 && scenario_.flaw == Flaw::rate_impossible)
-                try_flaw([&] { sender_->end_step(static_cast<double>(not_finite(scenario_.run))); });
+            if (const auto flawed = scenario_.flawed_rate(scenario_.replica_of(rank_)); flawed && step == 0)
+                try_flaw([&] { sender_->end_step(*flawed); });
             between_.when = key(step, "mean");
             show(key(step, "updated"), {sender_->end_step(scenario_.rate_of(step)) ? 1.0F : 0.0F});
             between_.when.clear();

@@ -158,10 +158,32 @@ void composed(Trial& trial) {
     if (trial.run.replicas == 1 && trial.run.trainer == Trainer::adams && !tables)
         as_without_replicas(trial);
 }
-// 16. Replicas that begin with other values do not begin.
+
+/// A step with another rate on one replica is refused on all, and changes nothing.
+void other_rate(Trial& trial) {
+    if (!trial.candidate.names_differences()) // others may compare none
+        return;
+    trial.seen = trial.play(trial.scenario);
+    Scenario flawed = trial.scenario;
+    flawed.flaw = Flaw::rate_of_one_replica;
+    std::vector<RankRecording> seen = trial.play(flawed);
+    for (const int rank : trial.scenario.senders()) {
+        const std::string& line = seen[static_cast<std::size_t>(rank)].refused["flaw"];
+        trial.expect(line.find("has the rate ") != std::string::npos &&
+                         line.find('\n') == std::string::npos,
+                     0, [&] {
+                         return "the last replica's rate differs in a bit, and rank " +
+                                std::to_string(rank) + (line.empty() ? " takes it" : " says: " + line);
+                     });
+    }
+    trial.same(trial.seen, seen, "that of a run in which no rate was refused");
+}
+
+// 16. Replicas that begin with other values do not begin, nor go on with another rate.
 void other_replica(Trial& trial) {
     if (trial.run.replicas == 1) // as under mpirun, where there are too few ranks
         return;
+    other_rate(trial);
     using Change = std::pair<std::string, Floats EndState::*>;
     std::vector<Change> changes{{"first moment", &EndState::m}, {"subspace", &EndState::a}};
     if (trial.run.anchors != Anchors::none)
@@ -232,9 +254,11 @@ std::vector<gate::Property> replica_properties() {
         {"several replicas", "trained by SCAPE", "several steps", "anchors", {"several boundaries", 25}},
         trained_together, Replicas::any);
     all_together.also = one_and_several;
-    return {all_together, property(16, "starts.replicas",
-                                   "Replicas that begin with other values do not begin.", other_replica,
-                                   {{"several replicas", 90}, "anchors"}, several_replicas, Replicas::any)};
+    return {all_together,
+            property(16, "starts.replicas",
+                     "Replicas that begin with other values, or have another rate, are refused.",
+                     other_replica, {{"several replicas", 90}, "anchors"}, several_replicas,
+                     Replicas::any)};
 }
 
 } // namespace truestep::properties::mapl

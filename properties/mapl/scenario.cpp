@@ -2,6 +2,8 @@
 #include "scenario.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -164,6 +166,15 @@ std::vector<int> Scenario::senders() const {
         if (stage_of(rank) < boundaries())
             ranks.push_back(rank);
     return ranks;
+}
+
+std::optional<double> Scenario::flawed_rate(int replica) const {
+    if (flaw == Flaw::rate_impossible)
+        return std::array{static_cast<double>(not_finite(run)), -0x1p-20,
+                          0.52}[static_cast<std::size_t>(run.seed) % 3];
+    if (flaw != Flaw::rate_of_one_replica)
+        return std::nullopt;
+    return replica + 1 == run.replicas ? std::nextafter(rate_of(0), 1.0) : rate_of(0);
 }
 
 Floats Scenario::as_large(int rank, Index step, Floats made) const {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ enum class Flaw : std::uint8_t {
     anchor_within_a_step,  ///< set when all micro-batches have come back
     unlike_expected,       ///< a first micro-batch with more tokens than its receiver expects
     rate_impossible,       ///< of the sender's first step
+    rate_of_one_replica,   ///< likewise: the last one's differs from the others' in a bit
     codeword_too_large,    ///< two tokens that meet a codeword; their sum is not finite
     last_not_finite,       ///< one micro-batch more than the sender's first step has
     file_of_other_settings ///< loaded at the restart
@@ -89,6 +91,8 @@ struct Scenario {
     /// The ranks that send to the next stage, each to the rank after it.
     [[nodiscard]] std::vector<int> senders() const;
     [[nodiscard]] double rate_of(Index step) const { return falling_rate ? falling_rate(step) : rate; }
+    /// The rate that a flaw gives this replica, before the right one.
+    [[nodiscard]] std::optional<double> flawed_rate(int replica) const;
     [[nodiscard]] Index micro_batches(Index step) const {
         return run.micro + (uneven_steps ? step % 2 : 0);
     }

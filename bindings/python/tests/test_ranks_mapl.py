@@ -130,7 +130,7 @@ class Replicas(unittest.TestCase):
         for rank in (0, 2):
             status, text = ended[rank]
             self.assertEqual(status, 1, text)
-            self.assertIn("the replicas of the boundary have other settings, other steps or another A or P", text)
+            self.assertIn("the replicas of the boundary have other settings, rates or steps, or another A or P", text)
         for rank in (1, 3):
             self.assertIn(f"the boundary's sender, rank {rank - 1}, refused this step, and its own error says why", ended[rank][1])
 

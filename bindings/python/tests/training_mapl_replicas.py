@@ -5,10 +5,11 @@ test_ranks_mapl.py:
 
 Only A is trained. What it comes to is saved as FOLDER/SIZE-<replica>.pt. SIZE 1: all in one process, the mean made by hand. MISTAKE: "alone" (no
 replica asks the others), "start" (replica 1 begins with another A), "sides" (its receiver alone does). "rate" is none: each step is first tried with
-a rate that is NaN on replica 1, which ends it on all, and then taken.
+a rate that is NaN, and then another, on replica 1, which ends it on all, and then taken.
 """
 
 import gc
+import math
 import sys
 import traceback
 from pathlib import Path
@@ -31,12 +32,13 @@ def make(replica: int, mistake: str, stage: int = 0) -> truestep.torch.mapl.Boun
 
 
 def step_of(boundary: truestep.torch.mapl.Boundary, mistake: str, expected: str, rate: float | None = None, **peers: Any) -> None:
-    if mistake == "rate":
+    told = expected if rate is None else "the replicas of the boundary have other settings, rates or steps"
+    for line, other in ((expected, float("nan")), (told, math.nextafter(RATE, 1.0))) if mistake == "rate" else ():
         try:
-            boundary.step(float("nan") if "nan" in expected else rate, **peers)
+            boundary.step(other if "nan" in expected else rate, **peers)
             raise AssertionError("the step was taken")
         except truestep.Error as error:
-            assert expected in str(error), error
+            assert line in str(error), error
     assert boundary.step(rate, **peers), "the step"
 
 

@@ -240,13 +240,13 @@ class Boundary(torch.nn.Module):
         if replicas is None:
             return self.native.step(rate, receivers_part)
         part = torch.from_numpy(self.native.part("receiver")) if receivers_part is None else receivers_part
-        return self.native.step(rate, gradient=self._mean(part, replicas))
+        return self.native.step(rate, gradient=self._mean(part, rate, replicas))
 
-    def _mean(self, receivers_part: torch.Tensor, replicas: Any) -> torch.Tensor:
+    def _mean(self, receivers_part: torch.Tensor, rate: float, replicas: Any) -> torch.Tensor:
         """The mean of the gradients of all replicas, added in the order of their ranks: the same bits on
         all (section 22.1)."""
         ranks = dist.get_world_size(replicas)
-        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
+        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps, rate)).encode(), digest_size=7)
         digest.update(self.native.subspace.tobytes() + self._rows)  # another m makes another A, which the next step tells
         agree_among(replicas, int.from_bytes(digest.digest(), "little"))
         own = torch.from_numpy(self.native.part("sender")) + receivers_part

@@ -18,8 +18,8 @@ def agree_among(replicas: Any, digest: int) -> None:
         rank = dist.get_global_rank(replicas, digests.index(_REFUSED))
         raise Error(f"another replica of the boundary, rank {rank}, refused this step, and its own error says why; nothing has changed here")
     if any(other != digest for other in digests):
-        raise Error("step: the replicas of the boundary have other settings, other steps or another A or P; start all with the same, "
-                    "and restore all")
+        raise Error("step: the replicas of the boundary have other settings, rates or steps, or another A or P; start all with the "
+                    "same, give them one rate, and restore all")
 
 
 def refuse_among(replicas: Any) -> None:

@@ -101,8 +101,8 @@ void check(const Settings& settings) {
     const auto wrong = [](const char* what, const auto value, const std::string& rule) {
         throw Error(std::string(what) + " is " + shortest(value) + "; " + rule);
     };
-    if (settings.width < 1)
-        wrong("width", settings.width, "there must be a feature at least");
+    if (settings.width < 1 || settings.width > greatest_width)
+        wrong("width", settings.width, "it must be from 1 to 2^24");
     if (settings.rank < 1 || settings.rank > settings.width)
         wrong("rank", settings.rank,
               "it must be from 1 to the width, which is " + std::to_string(settings.width));

@@ -33,7 +33,10 @@ TEST(MaplSettings, EachWrongOneIsNamed) {
               "rank is 5; it must be from 1 to the width, which is 4");
     EXPECT_EQ(told([](Settings& s) { s.rank = 0; }),
               "rank is 0; it must be from 1 to the width, which is 4");
-    EXPECT_EQ(told([](Settings& s) { s.width = 0; }), "width is 0; there must be a feature at least");
+    EXPECT_EQ(told([](Settings& s) { s.width = 0; }), "width is 0; it must be from 1 to 2^24");
+    EXPECT_EQ(told([](Settings& s) { s.width = Index{1} << 24U; }), "");
+    EXPECT_EQ(told([](Settings& s) { s.width = (Index{1} << 24U) + 1; }),
+              "width is 16777217; it must be from 1 to 2^24");
     EXPECT_EQ(told([](Settings& s) { s.vocabulary = 0; }), "vocabulary is 0; it must be from 1 to 2^32");
     EXPECT_EQ(told([](Settings& s) { s.vocabulary = Index{1} << 32U; }), "");
     EXPECT_EQ(told([](Settings& s) { s.vocabulary = (Index{1} << 32U) + 1; }),

@@ -118,7 +118,7 @@ class Sender final : public End {
     [[nodiscard]] std::shared_ptr<const float> backward_there(Index micro);
     /// Completes the step's gradient of A, and takes a step of SPEL; the new A is on its way to the
     /// other side on return. False if the gradient was not finite: A and m are unchanged on both
-    /// sides.
+    /// sides. Where replicas have other rates it throws on all, and nothing has changed.
     bool end_step(double rate);
 
     /// The gradient of A of the last step, with both sides' parts: the mean where there are
