@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/distributed/workers.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/partition.hpp>
@@ -52,7 +53,7 @@ void read_problem(const char* text, Problem& problem) {
 
 void check_problem(Problem& problem) {
     problem::gasloc::Settings& settings = problem.settings;
-    check_threads(problem.threads);
+    distributed::check_threads(problem.threads);
     problem::check_workers(problem.workers);
     check(settings);
     check_law(settings.law, problem.workers);

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include <truestep/distributed/workers.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
@@ -69,7 +70,7 @@ Settings parse_settings(const char* text) {
     given.read("reduction", settings.reduction, distributed::scape::parse_reduction);
     given.read("threads", settings.threads);
     given.finish();
-    check_threads(settings.threads);
+    distributed::check_threads(settings.threads);
     return settings;
 }
 

@@ -37,11 +37,6 @@ template <class Number>
     return parts;
 }
 
-inline void check_threads(int threads) {
-    if (threads < 1)
-        throw Error("settings: threads is " + std::to_string(threads) + "; at least 1 is needed");
-}
-
 /// Settings of any system as text: key=value, separated by white space. Throws truestep::Error.
 class SettingsText {
   public:

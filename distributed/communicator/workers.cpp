@@ -8,7 +8,13 @@
 
 namespace truestep::distributed {
 
+void check_threads(int threads) {
+    if (threads < 1)
+        throw Error("threads is " + std::to_string(threads) + "; at least 1 is needed");
+}
+
 Workers::Workers(int threads) {
+    check_threads(threads);
     try {
         for (int part = 0; part + 1 < threads; ++part)
             threads_.emplace_back([this, part] { serve(part); });

@@ -8,6 +8,7 @@
 
 #include <truestep/distributed/kernels.hpp>
 #include <truestep/distributed/mapl/products.hpp>
+#include <truestep/distributed/workers.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/timeline.hpp>
 #include <truestep/problem/value_digest.hpp>
@@ -98,6 +99,7 @@ State agreed(const Problem& problem, const Options& options, Communicator& ranks
     State state;
     const std::string fault = fault_of([&] {
         check(problem);
+        check_threads(options.threads); // the backend would do so after the others have gone on
         if (problem.ranks != ranks.size())
             throw Error("the problem has " + std::to_string(problem.ranks) + " ranks, and " +
                         std::to_string(ranks.size()) + " were started; start as many");

@@ -8,8 +8,6 @@
 std::unique_ptr<truestep::Optimizer> truestep::make_optimizer(Layout model, const Settings& settings,
                                                               Communicator& communicator,
                                                               std::span<const float> parameters) {
-    if (settings.threads < 1)
-        throw Error("threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
     auto ranges = problem::ranges(model, communicator.size(), settings.partition);
     auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), std::move(model),
                                          settings.partition, settings.hyper);

@@ -59,6 +59,9 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                  ? "it is folded by its owners, and a reduction by the library adds fp32 alone: set "
                    "reduction to ordered, or payload to fp32"
                  : "this backend takes no payload but fp32, set it to that"));
+    if (options_.largest_piece < 0)
+        throw Error("largest_piece is " + std::to_string(options_.largest_piece) +
+                    "; it must not be negative, and 0 leaves the choice to SCAPE");
     if (rounds_mean(problem_.settings.payload))
         check_owners_of_means(problem_, ranges_);
     if (levels_ && (options_.reduction == Reduction::native || can_.groups == nullptr))

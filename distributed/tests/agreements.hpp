@@ -1,14 +1,13 @@
 // The table of agreements: for each field on which ranks have to agree, a start or step in which one
 // rank has another value in it alone is refused on all ranks, in a line that names rank and field.
-// The settings come from their declarations, so that a new one is in the table by itself. With
-// TRUESTEP_AGREEMENTS=1 the tests print it.
+// The settings come from their declarations, so that a new one is in the table by itself. The tests
+// print it.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -57,17 +56,18 @@ using Lines = std::vector<std::string>;
 /// Another value of a field, in all ranks or in the odd one. There are several: some are impossible.
 constexpr int values_tried = 3;
 
-/// After these come values that no number may have: NaN, infinite, negative; of whole numbers negative
-/// ones.
-constexpr int bad_values = 3;
+/// After these come values that hardly a number may have: NaN, infinite, negative; of whole numbers
+/// negative ones; then 0 and the greatest.
+constexpr int bad_values = 5;
 
 template <class Value>
 Value another(const Value& value, int which) {
     using Limits = std::numeric_limits<Value>;
     if constexpr (std::is_signed_v<Value>) {
-        constexpr std::array<Value, 3> bad =
-            std::is_floating_point_v<Value> ? std::array{Limits::quiet_NaN(), Limits::infinity(), Value(-1)}
-                                            : std::array{Value(-1), Limits::min(), Value(-2)};
+        constexpr bool real = std::is_floating_point_v<Value>;
+        const std::array<Value, bad_values> bad{
+            real ? Limits::quiet_NaN() : Value(-1), real ? Limits::infinity() : Limits::min(),
+            Value(-1) - Value(real ? 0 : 1), value == 0 ? Limits::max() : Value(0), Limits::max()};
         if (which >= values_tried)
             return bad[static_cast<std::size_t>(which - values_tried)];
     }
@@ -144,7 +144,6 @@ void expect_agreements(const std::string& system, const Given& usual, const Star
         return std::string();
     };
     ASSERT_EQ(starts(usual), "") << system << " does not start at all";
-    const bool prints = std::getenv("TRUESTEP_AGREEMENTS") != nullptr;
     std::set<std::string> names;
     for (const Field<Given>& field : fields) {
         names.insert(field.name);
@@ -160,9 +159,8 @@ void expect_agreements(const std::string& system, const Given& usual, const Star
             given[odd] = other;
             const Lines lines = start(given);
             fault = fault_of(lines, field.name, field.reason, who_differs);
-            if (prints)
-                std::cout << "| " << system << " | " << field.name << " | "
-                          << (field.reason.empty() ? lines.front() : "not told: " + field.reason) << " |\n";
+            std::cout << "| " << system << " | " << field.name << " | "
+                      << (field.reason.empty() ? lines.front() : "not told: " + field.reason) << " |\n";
             break;
         }
         EXPECT_EQ(fault, "") << system << ": " << field.name;

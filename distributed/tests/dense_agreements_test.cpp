@@ -48,6 +48,15 @@ Lines start_dense(const std::vector<DenseGiven>& all) {
     });
 }
 
+TEST(Agreements, ARankOfDenseTrainingWithoutThreadsIsNamedByTheOthers) {
+    std::vector<DenseGiven> given(ranks, usual_dense(dense::Rule::adamw));
+    given[odd].options.threads = 0;
+    const Lines lines = start_dense(given);
+    for (std::size_t rank = 0; rank < lines.size(); ++rank)
+        EXPECT_NE(lines[rank].find(rank == odd ? "threads is 0" : "rank 1"), std::string::npos)
+            << lines[rank];
+}
+
 TEST(Agreements, OfDenseTraining) {
     static_assert(members<dense::Problem>() == 8, "say here how ranks agree on it");
     static_assert(members<dense::Options>() == 2, "say here how ranks agree on it");
@@ -85,7 +94,11 @@ TEST(Agreements, OfDenseTraining) {
         {"order", [](DenseGiven& given, int) { given.problem.order = dense::Order::tree; }},
         {"accumulation",
          [](DenseGiven& given, int) { given.problem.accumulation = dense::Accumulation::sum; }},
-        {"clip_norm", [](DenseGiven& given, int) { given.problem.clip_norm = 1.0; }},
+        {"clip_norm",
+         [](DenseGiven& given, int which) {
+             given.problem.clip_norm = another(given.problem.clip_norm, which);
+         },
+         "", "clip_norm"},
         {"copies", [](DenseGiven& given, int) { given.problem.copies = dense::Copies::bf16; }},
         {"micro_batches",
          [](DenseGiven& given, int) {
@@ -94,7 +107,9 @@ TEST(Agreements, OfDenseTraining) {
         {"sharded", [](DenseGiven& given, int) { given.options.sharded = false; }},
         {"threads", [](DenseGiven& given, int) { given.options.threads = 2; }, "threads change no bit"},
         {"parameters", [](DenseGiven& given, int) { differ(given.parameters); }},
-        {"learning rate", [](DenseGiven& given, int) { given.learning_rate = 0.125; }}};
+        {"learning rate",
+         [](DenseGiven& given, int which) { given.learning_rate = another(given.learning_rate, which); },
+         "", "rate"}};
     DenseGiven usual = usual_dense(dense::Rule::adamw);
     expect_agreements<DenseGiven>("dense", usual, start_dense, fields);
     usual.steps = 1;

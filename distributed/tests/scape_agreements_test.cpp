@@ -130,9 +130,15 @@ ScapeFields common_scape_fields() {
              divide(given);
          }},
         {"reduction", [](ScapeGiven& given, int) { given.options.reduction = scape::Reduction::native; }},
-        {"largest_piece", [](ScapeGiven& given, int) { given.options.largest_piece = 5; }},
+        {"largest_piece",
+         [](ScapeGiven& given, int which) {
+             given.options.largest_piece = another(given.options.largest_piece, which);
+         },
+         "", "largest_piece"},
         {"parameters", [](ScapeGiven& given, int) { given.parameters.back() = -0.5F; }},
-        {"learning rate", [](ScapeGiven& given, int) { given.learning_rate = 0.125; }},
+        {"learning rate",
+         [](ScapeGiven& given, int which) { given.learning_rate = another(given.learning_rate, which); },
+         "", "learning rate"},
         {"state", [](ScapeGiven& given, int) { given.restores = false; }},
         of_state("differ in the step", [](scape::RankState& state) { ++state.step; }),
         of_state("differ in the parameters", [](scape::RankState& state) { differ(state.parameters); })};

@@ -51,8 +51,10 @@ std::vector<Tensor> parse_tensors(const std::string& name, const std::string& te
         if (!extents || std::ranges::any_of(*extents, [](Index extent) { return extent < 0; }) ||
             extents->size() > 3 || (role->first == 'm' && extents->size() != 2))
             throw wrong();
-        tensors.push_back(
-            {std::string(1, static_cast<char>('a' + tensors.size())), *extents, role->second});
+        const std::size_t turn = tensors.size() / 26;
+        tensors.push_back({static_cast<char>('a' + tensors.size() % 26) +
+                               (turn == 0 ? std::string() : std::to_string(turn)),
+                           *extents, role->second});
         if (one.size() == rest.size())
             return tensors;
         rest.remove_prefix(one.size() + 1);

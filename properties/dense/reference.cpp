@@ -233,13 +233,15 @@ std::vector<gate::Line> at_the_edges(const gate::Implementation& of, const gate:
     tree.order = Order::tree;
     tree.data = DataClass::normal;
     all.push_back(spec().text(tree));
-    // A tensor is empty.
-    Case empty;
-    empty.tensors = {{"a", {3}, "vector"}, {"b", {0}, "vector"}, {"c", {2}, "vector"}};
-    empty.sharded = 0;
-    empty.workers = 2;
-    empty.data = DataClass::normal;
-    all.push_back(spec().text(empty));
+    // Forty tensors, of which ten are empty.
+    Case many;
+    many.tensors.clear();
+    for (Index size = 3; size < 43; ++size)
+        many.tensors.push_back({"", {size % 4}, "vector"});
+    many.sharded = 0;
+    many.workers = 2;
+    many.data = DataClass::normal;
+    all.push_back(spec().text(many));
     // Both moments become subnormal, then 0.
     Case decays;
     decays.workers = 2;

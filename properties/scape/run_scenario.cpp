@@ -125,7 +125,7 @@ void give(RankUnderTest& candidate, const Action& action, const problem::Layout&
     }
     const std::vector<float>& last = parts.back();
     if (buckets.empty())
-        return candidate.step(last, action.learning_rate);
+        return candidate.step(last, action.rate_of(rank));
     std::vector<float> come(last.size(), nothing);
     for (const auto& tensors : buckets) {
         for (const std::size_t tensor : tensors)
@@ -135,7 +135,7 @@ void give(RankUnderTest& candidate, const Action& action, const problem::Layout&
         candidate.bucket(tensors, come);
     }
     // With invalid buckets the NaN outside of them would be refused, so the whole gradient is given.
-    candidate.step(action.miscut ? last : come, action.learning_rate);
+    candidate.step(action.miscut ? last : come, action.rate_of(rank));
 }
 
 Outcome take_step(RankUnderTest& candidate, const Action& action, const problem::Layout& layout, int rank) {

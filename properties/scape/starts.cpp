@@ -189,6 +189,11 @@ void none_begins(Trial& trial) {
     if (kind == 1) {
         const bool finite = run.chosen_place / 9 % 4 > 0;
         trial.classify(finite, "parameters that differ in a bit");
+        if (of.names_differences()) {
+            Scenario other_rate = scenario;
+            other_rate.actions.front().odd_rank = static_cast<int>(odd);
+            expect_none_begins(trial, std::move(other_rate), who + "another rate", "learning rate");
+        }
         scenario.odd = {static_cast<int>(odd), finite ? with(good, place, next_to) : not_finite};
         return expect_none_begins(trial, std::move(scenario), who + "another parameter", "parameters");
     }
@@ -241,7 +246,7 @@ void none_goes_on(Trial& trial) {
     scenario.setup.begun = a_state(run);
     Setup other = scenario.setup;
     std::string what;
-    std::string told = "differ in the "; // another mask packs another moment, which is compared first
+    std::string told = "differ in the ";
     switch (run.chosen_place / 3 % 4) {
     case 0:
         what = "the state of another step";
@@ -250,6 +255,7 @@ void none_goes_on(Trial& trial) {
         break;
     case 1:
         what = "another mask";
+        told += "coming mask";
         other.begun->mask[place / 8] ^= static_cast<std::uint8_t>(1U << (place % 8));
         break;
     case 2:

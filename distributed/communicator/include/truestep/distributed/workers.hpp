@@ -8,6 +8,9 @@
 
 namespace truestep::distributed {
 
+/// Throws truestep::Error, one line, unless there is one at least.
+void check_threads(int threads);
+
 /// A few threads that share loops, one after another. With one thread there is no pool: the caller
 /// does the work.
 class Workers {

@@ -61,8 +61,14 @@ std::string change_one_setting(Settings& settings, std::size_t number,
 /// Returns what a setting of this name can be in no system. It is spelled out, because the limits that
 /// systems declare are themselves judged.
 inline std::vector<double> impossible_values(const std::string& name, bool whole) {
-    if (whole) // 0 codewords mean no quantization
-        return name == "codewords" ? std::vector{-1.0} : std::vector{-1.0, 0.0};
+    if (name == "codewords") // 0 of them mean no quantization
+        return {-1.0, 65'537.0};
+    if (name.ends_with("iterations") || name == "rounds")
+        return {-1.0, 0.0, 1001.0};
+    if (name == "width")
+        return {-1.0, 0.0, 0x1p24 + 1};
+    if (whole)
+        return {-1.0, 0.0};
     using Limits = std::numeric_limits<double>;
     std::vector<double> all{Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
     if (name.size() > 1) // coefficients of polynomials may be negative

@@ -1,6 +1,7 @@
 // What an implementation of SCAPE or AdamS is asked and shows, and the scenarios that it runs.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -142,11 +143,16 @@ struct Action {
     std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
     std::optional<InvalidBuckets> miscut;          ///< step
     double learning_rate = 0.0;
+    int odd_rank = -1;                       ///< whose rate differs in a bit
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;
     distributed::Disturbance disturbance; ///< disturb: from here to the next restart
     std::optional<Fault> fault;           ///< step, and only for ranks that are threads of one process
     Damage damage{};                      ///< damage
+
+    [[nodiscard]] double rate_of(int rank) const {
+        return rank == odd_rank ? std::nextafter(learning_rate, 1.0) : learning_rate;
+    }
 };
 
 /// One rank that starts with a different setup.
