@@ -70,11 +70,15 @@ class Reached(unittest.TestCase):
             self.assertEqual(self.told("distributed/*", "gpu/*"), (1, ["nothing that is never reached matches gpu/*"]))
             self.assertEqual(self.told("distributed/*", "? gpu/*"), (0, []))
 
-    def told(self, *reasons):
+            self.assertEqual(self.told("distributed/*.cpp:used: a < *: never false", "? *::unu*", mode="--names"), (0, []))
+            for wrong in ("distributed/a.cpp:used: a < 8: never false", "distributed/b.cpp:used", "*::lost"):
+                self.assertEqual(self.told(wrong, "*", mode="--names"), (1, [f"no source has what this names: {wrong}"]))
+
+    def told(self, *reasons, mode="--counted"):
         reached.REASONS.write_text("# why\n" + "\n".join(reasons) + "\n")
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            status = reached.main(["--counted"])
+            status = reached.main([mode])
         return status, [line.split(": ", 1)[1] for line in said.getvalue().splitlines() if ": " in line]
 
 
