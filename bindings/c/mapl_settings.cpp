@@ -26,11 +26,6 @@ MaplSettings parse_mapl_settings(const char* text) {
     given.read("arithmetic", settings.reference, is_reference);
     given.finish();
     problem::mapl::check(settings.boundary);
-    constexpr problem::mapl::Index widest = problem::mapl::Index{1}
-                                            << 30U; // then no product of two sizes overflows
-    if (settings.boundary.width > widest)
-        throw Error("settings: width is " + std::to_string(settings.boundary.width) +
-                    "; give at most 2^30");
     return settings;
 }
 

@@ -207,7 +207,7 @@ static void bad_settings_are_told(void) {
                  {"width=4 rank=2 density=1", "'density=1' is not a setting"},
                  {"width=4 rank=2 anchors=one", "anchors: 'one' is unknown"},
                  {"width=4 rank=2 vocabulary=0", "vocabulary is 0"},
-                 {"width=9999999999 rank=2", "at most 2^30"},
+                 {"width=9999999999 rank=2", "from 1 to 2^24"},
                  {"width=4 rank=2 arithmetic=exact", "give optimized or reference"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
         CHECK_FAILS(truestep_mapl_boundary_create(wrong[i].settings, NULL, &boundary), TRUESTEP_ERROR,

@@ -85,7 +85,7 @@ void visit_settings(AnySettings& settings, const Visit& visit) {
 }
 
 constexpr Index greatest_vocabulary = Index{1} << 32U;
-constexpr Index greatest_width = Index{1} << 24U; ///< far from where sizes overflow
+constexpr Index greatest_width = Index{1} << 24U; ///< so that no product of two sizes overflows
 constexpr int most_iterations = 1000;
 constexpr Index most_codewords = 65536;
 constexpr Index most_rounds = 1000;
