@@ -1,8 +1,6 @@
 // Parses the text of a MAPL boundary's settings.
 #include "mapl_settings.hpp"
 
-#include <cstdint>
-
 #include "settings_text.hpp"
 
 namespace truestep::abi {
