@@ -221,7 +221,8 @@ class Programs(unittest.TestCase):
         ended = self.check(misbehaving("alone"))
         self.assertLess(time.monotonic() - begin, 60)  # it was ten minutes
         self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
-        *lines, last = ended.stderr.splitlines()
+        first, *lines, last = ended.stderr.splitlines()
+        self.assertEqual(first, "plain-python, reference: a case fails; looking for a smaller one")
         self.assertRegex(lines.pop(0), r"the last lines of the standard error of rank \d+:")
         self.assertEqual(lines, [*(f"  complaint {number}" for number in range(11, 20)), "  no port for more than one"])
         self.assertRegex(last, r"--program: 3 starts of its ranks in a row have failed, the last so: rank \d+ of \d+, asked for 'hello', "
