@@ -312,7 +312,7 @@ void MpiMail::go() {
         }
     notices_->stop();
     departed().push_back({ranks_, std::move(notices_), others});
-    // Of a peer that was late MPI may still read these messages, and write these buffers.
+    // MPI may still read these messages and write these buffers, where the peer was late.
     static std::list<OutgoingMessage> untaken;
     static std::list<std::shared_ptr<MpiArrival>> late;
     untaken.splice(untaken.end(), sending_);

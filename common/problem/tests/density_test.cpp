@@ -34,7 +34,7 @@ TEST(DensityTest, GeometricFollowsTheFormulaInDouble) {
             << t;
 }
 
-TEST(DensityTest, OnlyEqualSchedulesHaveOneText) {
+TEST(DensityTest, OtherSchedulesHaveOtherTexts) {
     const std::vector<DensitySchedule> all{DensitySchedule::constant(0.1),
                                            DensitySchedule::constant(std::nextafter(0.1, 1.0)),
                                            DensitySchedule::geometric(1.0, 0.1, 10),
@@ -47,11 +47,8 @@ TEST(DensityTest, OnlyEqualSchedulesHaveOneText) {
                                            DensitySchedule::recorded({0.1, 0.2}, 1),
                                            DensitySchedule::recorded({0.1, 0.2, 0.2})};
     std::set<std::string> texts;
-    for (const DensitySchedule& one : all) {
+    for (const DensitySchedule& one : all)
         EXPECT_TRUE(texts.insert(one.text()).second) << one.text();
-        const DensitySchedule copy = one;
-        EXPECT_EQ(copy.text(), one.text());
-    }
 }
 
 TEST(DensityTest, LinearFallsByEqualSteps) {

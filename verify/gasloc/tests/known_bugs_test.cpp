@@ -1,6 +1,5 @@
 // A plain DiLoCo with known bugs that can be switched on: verify has to name each, in GASLoC's
 // words.
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <limits>
@@ -55,16 +54,18 @@ class DiLoCo {
         const auto n = theta_.size();
         const std::size_t size = theta_[0].size();
         std::vector<Doubles> x = theta_;
+        const auto skips = [&](std::size_t worker) { return round == skipped_ && worker == 1; };
         writer.begin_step();
         for (Index h = 1; h <= 2; ++h)
             for (std::size_t worker = 0; worker < n; ++worker) {
                 std::vector<float> g(size);
                 problem::fill_gradient(g, problem::DataClass::normal, 3, static_cast<int>(worker),
                                        (round - 1) * 10 + h);
-                if (round == skipped_ && worker == 1 && h == 2)
+                const bool refused = skips(worker) && h == 2;
+                if (refused)
                     g[3] = std::numeric_limits<float>::infinity();
                 writer.input(gradient_kind(h), static_cast<int>(worker), g);
-                if (!std::isfinite(g[3]))
+                if (refused)
                     continue;
                 for (std::size_t i = 0; i < size; ++i)
                     x[worker][i] = stored(x[worker][i] - (rate * static_cast<double>(g[i])));
@@ -73,8 +74,8 @@ class DiLoCo {
         std::vector<Doubles> y = theta_;
         for (std::size_t worker = 0; worker < n; ++worker)
             for (std::size_t i = 0; i < size; ++i) {
-                const bool skips = round == skipped_ && worker == 1 && slip_ != SeededBug::drift_of_skipped;
-                const double drift = skips ? 0.0 : s.eta * (x[worker][i] - theta_[worker][i]);
+                const bool stays = skips(worker) && slip_ != SeededBug::drift_of_skipped;
+                const double drift = stays ? 0.0 : s.eta * (x[worker][i] - theta_[worker][i]);
                 y[worker][i] = stored(theta_[worker][i] + (slip_ == SeededBug::uphill ? -drift : drift));
             }
         std::vector<Doubles> z = y;
