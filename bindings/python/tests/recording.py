@@ -71,7 +71,8 @@ def first_for_all(_state: object, bucket: dist.GradBucket) -> torch.futures.Futu
 
 def train_ddp(rank: int, size: int, folder: Path, what: str) -> None:
     model = make_model()
-    ddp = DistributedDataParallel(model, bucket_cap_mb=0.0005)  # several buckets, which are made anew after the first step
+    whole = torch.nn.Sequential(model, torch.nn.LayerNorm(5))  # whose end is another optimizer's
+    ddp = DistributedDataParallel(whole, bucket_cap_mb=0.0005)  # several buckets, which are made anew after the first step
     optimizer = PlainAdamS(model.parameters(), False)
     problem = truestep.Problem([(name, p.numel()) for name, p in model.named_parameters()], size, algorithm="adams",
                             bias_correction="none", weight_decay=0.0)

@@ -66,6 +66,24 @@ class OfAScape(unittest.TestCase):
             last = truestep.torch.fingerprint(model.weight)
             self.assertIn(f'"parameters":"{last:016x}', lines[-1])
 
+    def test_a_gasloc_is_as_any_optimizer_whose_ranks_differ(self) -> None:
+        model = torch.nn.Linear(7, 5)
+        optimizer = truestep.torch.GASLoC(model.named_parameters(), lr=0.1, inner_steps=2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.prints"
+            with truestep.torch.Fingerprints(optimizer, path):
+                for step in range(3):
+                    optimizer.zero_grad()
+                    model(torch.randn(3, 7)).square().sum().backward()
+                    optimizer.step()
+            first, *steps = path.read_text().splitlines()
+            self.assertIn('"results":["gradient","parameters"],"replicated":[]', first)
+            self.assertEqual(len(steps), 3)
+            self.assertIn(f'"parameters":"{truestep.torch.fingerprint(model.weight):016x}', steps[-1])
+            if TOOL:
+                said = subprocess.run([TOOL, "fingerprints", path, "--with", path], capture_output=True, text=True)
+                self.assertEqual(said.returncode, 0, said)
+
     def test_what_cannot_be_is_told(self) -> None:
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(3))], lr=0.1)
         with tempfile.TemporaryDirectory() as folder:

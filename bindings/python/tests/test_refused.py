@@ -169,6 +169,9 @@ class OneProcess(unittest.TestCase):
             self.refused("the learning rate is", lambda: rounds.round([rate], [[zeros], [zeros]]))
             for make in (truestep.torch.Scape, truestep.torch.GASLoC):
                 self.refused("the learning rate is", lambda: make(make_model().parameters(), lr=rate))
+            reference = truestep.reference.Reference(truestep.Problem([("w", 10)]), zeros)
+            self.refused("the learning rate is", lambda: reference.step([zeros], rate))
+            reference.step([zeros], 0.01)
         of_groups = truestep.Recorder(truestep.Problem([("w", 5), ("v", 5, False, 1)], algorithm="adams"), zeros)
         self.refused("the learning rate is nan", lambda: of_groups.step([0.01, float("nan")], [zeros]))
         with tempfile.TemporaryDirectory() as folder:  # none of it has begun a step

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from . import _library, _torch_sharded, _values
 from ._errors import Error
+from ._optimizer import Optimizer
 from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
 
 _WORD = (1 << 64) - 1
@@ -82,7 +83,7 @@ class Fingerprints:
     ``truestep fingerprints run.rank*.prints`` then says whether the ranks are alike, and with ``--with other.rank*.prints`` how far two runs
     go together. Nothing is sent, and of a run that dies all steps but the last are there. Gradients are those that ``step`` begins with,
     parameters and ``state`` (names of each parameter's state) what it leaves; ``replicated`` names what has to be the same on all ranks,
-    of a ``truestep.torch.Scape`` by default all that is, of others the parameters. Shards of FSDP2's DTensors are added up over their ranks, 8 bytes a tensor. ``every``: records only every so many steps.
+    of a ``truestep.torch.Scape`` by default all that is, of a ``GASLoC`` nothing, of others the parameters. Shards of FSDP2's DTensors are added up over their ranks, 8 bytes a tensor. ``every``: records only every so many steps.
 
     An error, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"`` it is one warning: training
     goes on, and the file ends with the last step that was written.
@@ -93,7 +94,8 @@ class Fingerprints:
         warns = checked_on_error(on_error, "Fingerprints") == "warn"
         if every < 1:
             raise Error(f"Fingerprints: every is {every}; it must be at least 1")
-        self._optimizer, self._native, self._every, self._steps = optimizer, getattr(optimizer, "native", None), every, 0
+        native = getattr(optimizer, "native", None)
+        self._optimizer, self._native, self._every, self._steps = optimizer, native if isinstance(native, Optimizer) else None, every, 0
         if self._native is not None and state:
             raise Error("Fingerprints: state is given, and a truestep.torch.Scape shows all of its own; leave it out")
         self._state = list(state)
@@ -110,7 +112,7 @@ class Fingerprints:
         self._results = ["gradient", *(_NATIVE if self._native is not None else ["parameters", *self._state])]
         if replicated is None:
             replicated = [name for name in self._results if name in ("parameters", "first_moment", "mask")] if self._native is not None \
-                else ["parameters"]
+                else ["parameters"] if native is None else []  # ranks of a GASLoC differ by design
         for name in replicated:
             if name not in self._results:
                 raise Error(f"Fingerprints: replicated names {name!r}; there are {', '.join(self._results)}")

@@ -55,6 +55,7 @@ class Stepper:
 
     def __init__(self, problem: Any, parameters: Any, place: Any, place_kind: str) -> None:
         self.problem = problem
+        self.on_restored: Callable[[], None] = lambda: None  # another state is here, of restore() or load()
         self._handle: _library.Handle | None = None
         self._native = native_of(place, place_kind)
         given, count = _values.pieces(parameters, "parameters")
@@ -84,6 +85,15 @@ class Stepper:
         if self._handle is None:
             raise Error(f"this {self._called} has been closed; make a new one")
         return self._handle
+
+    def _restore(self, state: Any) -> None:
+        self._call("restore", ctypes.byref(state))
+        self.on_restored()
+
+    def load(self, checkpoint: str | os.PathLike[str]) -> None:
+        """Restores a checkpoint, of any number of workers. On all ranks."""
+        self._call("load", _library.text(checkpoint, "checkpoint"))
+        self.on_restored()
 
     def _call(self, name: str, *arguments: object) -> None:
         with cause_of(self._native):
@@ -232,17 +242,13 @@ class Optimizer(Stepper):
         state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
                                _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits,
                                _library.whole(exponent, "exponent"))
-        self._call("restore", ctypes.byref(state))
+        self._restore(state)
         del kept, next_kept
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves a checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all
         ranks."""
         self._call("save", _library.text(folder, "folder"))
-
-    def load(self, checkpoint: str | os.PathLike[str]) -> None:
-        """Restores a checkpoint, of any number of workers. On all ranks."""
-        self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
         """Completes exchanges under way, and ends; arrays of `parameters` stay as they are. A

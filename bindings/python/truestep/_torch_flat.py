@@ -1,5 +1,6 @@
 """What optimizers over one flat vector share: a model's param groups as names, ranges and pieces."""
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -75,7 +76,8 @@ def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
 def parts_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], system: str, lacks: Callable[[dict[str, Any], torch.Tensor], bool],
              workers: int, rank: int) -> list[dict[str, Any]]:
     """Each parameter's part of this rank's state. `lacks`: whether a part is incomplete."""
-    parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
+    keys = [key for group in state_dict["param_groups"] for key in group["params"]]  # numbers, or names where PyTorch's set_state_dict() calls
+    parts = [state_dict.get("state", {}).get(key) for key in keys]
     for i, (part, parameter) in enumerate(zip(parts, parameters)):
         if part is None or lacks(part, parameter):
             raise Error(f"load_state_dict: parameter {i} has no state of {system} of {parameter.numel()} values; "
@@ -86,6 +88,17 @@ def parts_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], system:
             raise Error(f"load_state_dict: it is of rank {saved[1]} of {saved[0]}, and this is rank {rank} of {workers}; each rank loads "
                         "what it saved; for another number of ranks: optimizer.native.save(folder) and .load(checkpoint)")
     return parts
+
+
+def while_it_lives(method: Callable[[], None]) -> Callable[[], None]:
+    """Calls the method of an object, which it does not keep alive."""
+    held = weakref.WeakMethod(method)
+
+    def call() -> None:
+        living = held()
+        if living is not None:
+            living()
+    return call
 
 
 class FlatOptimizer(torch.optim.Optimizer):
@@ -105,8 +118,11 @@ class FlatOptimizer(torch.optim.Optimizer):
         self._made_with = self._settings_of(self.param_groups)
         for name, parameter in zip(self._names, self._all):
             check_parameter(name, parameter, type(self).__name__)
+            if not parameter.requires_grad and self._made_with["weight_decay"]:
+                raise Error(f"{name} does not require a gradient, and would decay; give the parameters that do, or weight_decay=0")
         for group in self.param_groups:
             _values.rate(group["lr"])
+        self._show_no_state()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Refused once the optimizer is made."""
@@ -138,9 +154,10 @@ class FlatOptimizer(torch.optim.Optimizer):
                         f"give a state_dict() of truestep.torch.{type(self).__name__}")
         if self._settings_of(groups) != self._made_with:
             raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
-        saved, mine = ([len(group["params"]) for group in some] for some in (groups, self.param_groups))
-        if saved != mine:
-            raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
+        for key, told in (("params", "parameters"), *((key, key) for key in more)):
+            saved, mine = ([len(group[key]) if key == "params" else group[key] for group in some] for some in (groups, self.param_groups))
+            if saved != mine:
+                raise Error(f"load_state_dict: its param groups have {saved} {told}, and this optimizer's {mine}; make it with those")
 
     def _state_dict_of(self, state: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """A state_dict as of any optimizer, with each parameter's state, which is otherwise stored flat."""
@@ -149,7 +166,16 @@ class FlatOptimizer(torch.optim.Optimizer):
         try:
             return super().state_dict()
         finally:
-            self.state.clear()
+            self._show_no_state()
+
+    def _show_no_state(self) -> None:
+        """An empty entry for each parameter. Where there is none, PyTorch's get_state_dict() and set_state_dict() take a step to make some."""
+        self.state.update({parameter: {} for parameter in self._all})
+
+    def _with_own(self, state_dict: dict[str, Any], *keys: str) -> dict[str, Any]:
+        """A state_dict with this optimizer's settings where they change nothing in a state."""
+        own = {key: self._made_with[key] for key in keys}
+        return {**state_dict, "param_groups": [group | own for group in state_dict.get("param_groups", [])]}
 
 
 def _named(group: dict[str, Any]) -> dict[str, Any]:

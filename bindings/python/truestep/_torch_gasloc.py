@@ -10,6 +10,7 @@ from . import _torch_flat as flat_model
 from ._c10d import ProcessGroupPeers
 from ._communicator import ThreadPeers
 from ._errors import Error
+from ._fingerprints import fingerprint
 from .gasloc import Edge, Peers, Problem, Round, State, Worker
 
 _SETTINGS = ("betas", "eps", "weight_decay", "inner", "bias_correction", "eta", "alpha", "gamma", "momentum", "law", "seed", "edges",
@@ -40,6 +41,7 @@ class GASLoC(flat_model.FlatOptimizer):
     _settings, _apart = _SETTINGS, ""
     _why_whole = "neighbours send each other the whole model as one vector, whose length is agreed on when the optimizer is made"
     _native: Worker | None = None
+    _restored_to: list[int | None]
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
                  weight_decay: float = 0.1, *, inner_steps: int | None = 1, inner: str = "adamw", bias_correction: str = "adam",
@@ -65,7 +67,7 @@ class GASLoC(flat_model.FlatOptimizer):
         self._rank = 0 if peers is None else peers.rank
         self._problem = self._make_problem(1 if peers is None else peers.size)
         self._native = Worker(self._problem, [p.detach().contiguous() for p in self._all], peers)
-        self._written: list[tuple[int, int]] = []
+        self._native.on_restored = flat_model.while_it_lives(self._restored)
         self._write_parameters()
 
     @property
@@ -129,12 +131,16 @@ class GASLoC(flat_model.FlatOptimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restores the state_dict() of this rank, of the same model and number of ranks; it writes the
         model's parameters, too. Call it on all ranks. A refused state changes nothing."""
-        self._check_groups(state_dict.get("param_groups", []))
+        state_dict = self._with_own(state_dict, "threads")
+        self._check_groups(state_dict["param_groups"])
         self.native.restore(_state_of(state_dict, self._all, self._problem.workers, self._rank))
+        super().load_state_dict(state_dict)
+        self._show_no_state()
+
+    def _restored(self) -> None:
         self._taken = 0
         self._write_parameters()
-        super().load_state_dict(state_dict)
-        self.state.clear()
+        self._restored_to = [fingerprint(parameter) for parameter in self._all]
 
     def _make_problem(self, workers: int) -> Problem:
         settings = dict(self._made_with)
@@ -156,16 +162,18 @@ class GASLoC(flat_model.FlatOptimizer):
             elif parameter.data_ptr() != master.data_ptr():
                 parameter.data = master
         self._written = [flat_model.memory(parameter) for parameter in self._all]
+        self._restored_to = [None for _ in self._all]
 
     @torch.no_grad()
     def _check_parameters(self) -> None:
         """Checks for writes to bf16 parameters, which the worker would not see and the step would undo: if
         PyTorch has counted a write, the values are compared. A write to an fp32 parameter reaches the
-        worker, but its moments and momentum no longer fit."""
+        worker, but its moments and momentum no longer fit, unless it writes what was restored: PyTorch's set_state_dict() loads the
+        model last."""
         if self._written == [flat_model.memory(parameter) for parameter in self._all]:
             return
-        for name, parameter, master, written in zip(self._names, self._all, self._masters(), self._written):
-            if parameter.dtype == torch.float32 and flat_model.memory(parameter) != written:
+        for name, parameter, master, written, restored in zip(self._names, self._all, self._masters(), self._written, self._restored_to):
+            if parameter.dtype == torch.float32 and flat_model.memory(parameter) != written and fingerprint(parameter) != restored:
                 raise Error(f"{name} was changed outside the optimizer, whose state no longer fits; load the "
                             "optimizer's state_dict after the model's, or make a new optimizer afterwards")
             if not flat_model.same_bits(parameter, master):

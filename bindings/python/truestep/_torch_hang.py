@@ -48,7 +48,7 @@ class Sentinel:
 
 def flight_recorder() -> bytes | None:
     """A dump, as PyTorch pickles it, of the recorder that has something: NCCL's or another backend's."""
-    bound: Any = torch._C._distributed_c10d  # type: ignore[attr-defined]
+    bound: Any = getattr(torch._C, "_distributed_c10d")  # not in every stub
     for name in ("_dump_nccl_trace", "_dump_fr_trace"):
         data = getattr(bound, name)() if hasattr(bound, name) else None
         if data and pickle.loads(data).get("entries"):

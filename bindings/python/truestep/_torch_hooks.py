@@ -10,7 +10,7 @@ import torch
 from ._errors import Error
 from ._torch_sharded import spreads_state, state_on_ranks
 
-Hook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+Hook = Callable[..., None]  # of the optimizer, and the arguments of its step
 
 
 def checked_on_error(on_error: str, who: str) -> str:
@@ -25,10 +25,10 @@ def until_failure(fail: Callable[[Exception], None], *hooks: Hook) -> list[Hook]
     going = [True]
 
     def guarded(hook: Hook) -> Hook:
-        def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        def call(*arguments: Any) -> None:
             try:
                 if going[0]:
-                    hook(optimizer, arguments, options)
+                    hook(*arguments)
             except Exception as error:  # noqa: BLE001 - a recorder must not end the training that it looks at
                 going[0] = False
                 fail(error)

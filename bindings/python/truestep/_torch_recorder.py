@@ -233,16 +233,20 @@ class Recorder:
 
     def comm_hook(self, hook: CommHook = allreduce_hook) -> CommHook:
         """For ``ddp.register_comm_hook(None, recorder.comm_hook())``: keeps each rank's own gradients before ``hook`` reduces them."""
-        self._own = {}
+        self._own, held = {}, set(self._parameters)
 
-        def keep(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
+        def keep(bucket: dist.GradBucket) -> None:  # type: ignore[name-defined]
             if self._failed or self._own is None:
-                return hook(state, bucket)
+                return
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
-                self._own[parameter] = None if parameter in self._own else [piece.clone() for piece in self._held.of(parameter, gradient)]
-            return hook(state, bucket)
+                if parameter in held:  # ddp may reduce those of other optimizers, too
+                    self._own[parameter] = None if parameter in self._own else [piece.clone() for piece in self._held.of(parameter, gradient)]
+        (looks,) = until_failure(self._fail, keep) if self._warns else [keep]
 
-        return keep
+        def keep_and_reduce(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
+            looks(bucket)
+            return hook(state, bucket)
+        return keep_and_reduce
 
     def own_gradients(self, model: torch.nn.Module) -> None:
         """For a model that FSDP2's fully_shard has sharded: keeps each rank's own gradients before they are reduced, micro-batches added.

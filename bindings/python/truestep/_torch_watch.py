@@ -170,7 +170,7 @@ class watch:
             self._interception.remove()
             raise Error(f"{self._file}: cannot be written: {error.strerror}; give a file in a folder that there is") from None
         run = "/".join(os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"))
-        self._head = {"format": _FORMAT, "version": _VERSION, "run": run, "started": int(time.time()), "rank": rank, "world": world,
+        self._head: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "run": run, "started": int(time.time()), "rank": rank, "world": world,
                       "torch": str(torch.__version__), "hooks": self._interception.hooks, "every": self._every, "block": self._block}
         self._write(self._head)
         self._sentinel.start()

@@ -164,16 +164,12 @@ class Worker(Stepper):
         parts = [_values.one(getattr(state, name), name) for name in ("parameters", "before", "first_moment", "second_moment")]
         entry = _library.GaslocState(ctypes.sizeof(_library.GaslocState), _library.whole(state.rounds, "rounds", 64),
                                      _library.whole(state.inner_steps, "inner_steps", 64), *parts)
-        self._call("restore", ctypes.byref(entry))
+        self._restore(entry)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves this worker's file in `folder`/round-... without waiting; the checkpoint is complete with
         the last worker's."""
         self._call("save", _library.text(folder, "folder"))
-
-    def load(self, checkpoint: str | os.PathLike[str]) -> None:
-        """Loads the folder of a round, of any number of workers. On all ranks."""
-        self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
         """Takes no further part; neighbours that wait for this worker are informed. A ThreadGroup's rank

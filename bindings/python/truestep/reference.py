@@ -25,7 +25,7 @@ class Reference:
     def step(self, gradients: Sequence[Any], learning_rate: float) -> None:
         """One gradient a rank. Raises RefusedStep with nothing changed."""
         given, count = _values.pieces(list(gradients), "gradients")
-        _library.call("reference_step", self._handle.pointer, given, count, learning_rate)
+        _library.call("reference_step", self._handle.pointer, given, count, _values.rate(learning_rate))
 
     def _view(self, what: int, rank: int = 0) -> _library.Values:
         view = _library.Values()

@@ -1,7 +1,6 @@
 """SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``; ``truestep.torch.mapl``: MAPL's boundary as a module."""
 
 import sys
-import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -93,13 +92,8 @@ class Scape(flat_model.FlatOptimizer):
         self._part_hooks: list[PartHook] = []
         self._buckets = Buckets(self.param_groups, self._names, self._native) if overlap else None
         self._room = GradientRoom(self._all, self._ranges, self._native) if using_up_gradients else None
-        me = weakref.ref(self)
-
-        def on_refusal() -> None:
-            optimizer = me()
-            if optimizer is not None:
-                optimizer._refused()
-        self._native.on_refusal = on_refusal
+        self._native.on_refusal = flat_model.while_it_lives(self._refused)
+        self._native.on_restored = flat_model.while_it_lives(self._restored)
 
     @property
     def problem(self) -> Problem:
@@ -172,6 +166,10 @@ class Scape(flat_model.FlatOptimizer):
         if self._room is not None:
             self._room.clear()
 
+    def _restored(self) -> None:
+        self._no_parts()
+        self._write_copies()
+
     def _no_parts(self) -> None:
         self._accumulated = False
         for hook in self._part_hooks:
@@ -200,17 +198,15 @@ class Scape(flat_model.FlatOptimizer):
         """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
         or after. What is refused changes nothing."""
         self._check_memory()
-        # Before there was a choice a clipped run had version 1 of the norm, and fp32 travelled. Groups are of the ranks, and of no state.
-        state_dict = {**state_dict, "param_groups": [
-            {"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group | {"groups": self._made_with["groups"]}
-            for group in state_dict.get("param_groups", [])]}
+        state_dict = self._with_own(state_dict, "groups", "threads")
+        # Before there was a choice a clipped run had version 1 of the norm, and fp32 travelled.
+        state_dict["param_groups"] = [{"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group
+                                      for group in state_dict["param_groups"]]
         self._check_groups(state_dict["param_groups"], "always_dense")
         parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
         self.native.restore(**parts)
-        self._no_parts()
-        self._write_copies()
         super().load_state_dict(state_dict)
-        self.state.clear()
+        self._show_no_state()
 
     def _make_problem(self, workers: int) -> Problem:
         dense = [group["always_dense"] for group in self.param_groups for _ in group["params"]]
