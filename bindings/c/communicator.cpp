@@ -126,9 +126,11 @@ void truestep_communicator_destroy(truestep_communicator* communicator) {
 truestep_status truestep_group_create(int32_t size, int64_t timeout_milliseconds, truestep_group** group) {
     return guarded([&] {
         need(group, "group");
-        if (size < 1 || timeout_milliseconds < 1)
+        constexpr std::int64_t longest = 1'000'000'000'000; // the clock counts nanoseconds in 63 bits
+        if (size < 1 || timeout_milliseconds < 1 || timeout_milliseconds > longest)
             throw Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
-                        std::to_string(timeout_milliseconds) + " ms; both are at least 1");
+                        std::to_string(timeout_milliseconds) +
+                        " ms; both are at least 1, and the timeout at most " + std::to_string(longest));
         const std::chrono::milliseconds timeout(timeout_milliseconds);
         *group = new truestep_group{distributed::InProcessGroup(size, timeout),
                                     distributed::InProcessPeers(size, timeout)};

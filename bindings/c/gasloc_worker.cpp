@@ -9,6 +9,7 @@
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 #include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/together.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "gasloc_problem.hpp"
@@ -48,8 +49,11 @@ truestep_peers peers_for(const truestep_gasloc_problem& problem, const truestep_
     return peers;
 }
 
-/// If it fails, the present state stays.
-void begin(truestep_gasloc_worker& handle, State state) {
+/// If it fails, the present state stays. `make`: where it fails on one rank, all hear of it.
+template <class Make>
+void begin(truestep_gasloc_worker& handle, const Make& make) {
+    State state;
+    distributed::together(*handle.peers.peers, [&] { state = make(); });
     const problem::gasloc::Index rounds = state.rounds;
     if (handle.worker)
         handle.worker->restore(std::move(state));
@@ -66,8 +70,10 @@ std::unique_ptr<truestep_gasloc_worker> make_worker(const truestep_gasloc_proble
                                                     std::span<const truestep_values> parameters) {
     auto handle = std::make_unique<truestep_gasloc_worker>(
         truestep_gasloc_worker{problem, peers_for(problem, peers)});
-    const auto start = floats(parameters, problem.layout.size(), handle->gathered, "parameters");
-    begin(*handle, distributed::gasloc::first_state(problem.settings, start));
+    begin(*handle, [&] {
+        const auto start = floats(parameters, problem.layout.size(), handle->gathered, "parameters");
+        return distributed::gasloc::first_state(problem.settings, start);
+    });
     handle->gathered = {};
     return handle;
 }
@@ -171,7 +177,7 @@ truestep_status truestep_gasloc_worker_restore(truestep_gasloc_worker* worker,
                                                const truestep_gasloc_state* state) {
     return guarded([&] {
         auto& mine = going_on(worker);
-        begin(mine, state_of(mine, need(state, "state")));
+        begin(mine, [&] { return state_of(mine, need(state, "state")); });
     });
 }
 
@@ -188,13 +194,15 @@ truestep_status truestep_gasloc_worker_load(truestep_gasloc_worker* worker, cons
     return guarded([&] {
         need(checkpoint, "checkpoint");
         auto& mine = going_on(worker);
-        auto state = distributed::gasloc::load(checkpoint, mine.problem.settings, mine.peers.peers->rank(),
-                                               mine.problem.workers);
-        if (state.theta.size() != static_cast<std::size_t>(mine.problem.layout.size()))
-            throw Error(std::string(checkpoint) + ": it has " + std::to_string(state.theta.size()) +
-                        " parameters, and the model " + std::to_string(mine.problem.layout.size()) +
-                        "; use a checkpoint of this model");
-        begin(mine, std::move(state));
+        begin(mine, [&] {
+            auto state = distributed::gasloc::load(checkpoint, mine.problem.settings,
+                                                   mine.peers.peers->rank(), mine.problem.workers);
+            if (state.theta.size() != static_cast<std::size_t>(mine.problem.layout.size()))
+                throw Error(std::string(checkpoint) + ": it has " + std::to_string(state.theta.size()) +
+                            " parameters, and the model " + std::to_string(mine.problem.layout.size()) +
+                            "; use a checkpoint of this model");
+            return state;
+        });
     });
 }
 

@@ -1,6 +1,5 @@
 // Provides C functions for one rank of SCAPE: steps, gradients in parts or buckets, its state.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -12,7 +11,6 @@
 #include <truestep/distributed/scape/checkpoint.hpp>
 #include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/text.hpp>
 
 #include "communicator.hpp"
 #include "problem.hpp"
@@ -103,8 +101,7 @@ template <class Prepare>
 auto prepared(truestep_optimizer& handle, double learning_rate, const Prepare& prepare) {
     return prepared_or(
         [&] {
-            if (!std::isfinite(learning_rate))
-                throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
+            check_rate(learning_rate);
             return prepare();
         },
         [&](const char* fault) { handle.optimizer->refuse_step(fault); });

@@ -43,6 +43,7 @@ std::unique_ptr<truestep_reference> make(const truestep_problem& problem,
 }
 
 void step(truestep_reference& reference, std::span<const truestep_values> gradients, double learning_rate) {
+    check_rate(learning_rate);
     verify::scape::PerRank<float> all;
     for (const truestep_values& gradient : gradients)
         all.push_back(vector_of({&gradient, 1}, reference.problem.layout.size(),

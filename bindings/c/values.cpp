@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "outcome.hpp"
 
@@ -97,6 +99,11 @@ std::span<const std::uint8_t> bits(const truestep_values& values, std::int64_t s
     if (size % 8 != 0 && (all.back() >> static_cast<unsigned>(size % 8)) != 0)
         throw Error(what + ": a bit is set beyond the last coordinate; clear it");
     return all;
+}
+
+void check_rate(double learning_rate) {
+    if (!std::isfinite(learning_rate))
+        throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
 }
 
 truestep_values view(std::span<const float> values) {

@@ -26,6 +26,8 @@ void gather(std::span<const truestep_values> pieces, std::span<float> room, cons
 [[nodiscard]] std::span<const truestep_values> pieces(const truestep_values* first, std::size_t count,
                                                       const char* name);
 
+void check_rate(double learning_rate);
+
 [[nodiscard]] truestep_values view(std::span<const float> values);
 [[nodiscard]] truestep_values view(std::span<const std::uint8_t> bytes);
 

@@ -1,6 +1,7 @@
 // Provides C functions that verify a trace, check collectives, or join the files of ranks.
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/report/status.hpp>
+#include <truestep/report/summary.hpp>
 #include <truestep/trace/bundle.hpp>
 #include <truestep/trace/ranks.hpp>
 #include <truestep/verify/collectives/check.hpp>
@@ -24,6 +26,7 @@ struct truestep_verdict {
     bool passed = false;
     std::string text;
     std::string json;
+    std::string page{};
 };
 
 namespace truestep::abi {
@@ -50,11 +53,12 @@ truestep_verdict verify(const std::filesystem::path& path, const verify::VerifyO
     const verify::TraceVerdict verdict = traces.verify(path, options);
     const std::vector<std::string> fits = what_may_be_wrong(traces, verdict, options);
     nlohmann::ordered_json json = json_report(verdict);
-    json["fits"] = fits;
+    nlohmann::ordered_json page = json_page(verdict);
+    json["fits"] = page["fits"] = fits;
     return {verdict.status == verify::Status::passed,
             text_report(verdict) + verify::text_of_diagnosis(fits) + std::string(name(verdict.status)) +
                 "  " + path.string() + "\n",
-            json.dump()};
+            json.dump(), page.dump()};
 }
 
 verify::VerifyOptions options_of(const char* level, const char* from) {
@@ -112,6 +116,17 @@ truestep_status truestep_check_collectives(const char* const* paths, size_t coun
     });
 }
 
+truestep_status truestep_add_summary(const char* file, const char* runs) {
+    return guarded([&] {
+        need(file, "file");
+        const auto parsed = nlohmann::ordered_json::parse(&need(runs, "runs"), nullptr, false);
+        if (parsed.is_discarded())
+            throw Error("runs is no JSON; give the pages of verdicts");
+        report::add_runs_summary(file, parsed);
+        std::fflush(stdout); // annotations, before the caller writes
+    });
+}
+
 truestep_status truestep_join(const char* const* paths, size_t count, const char* output) {
     return guarded([&] {
         need(output, "output");
@@ -133,6 +148,10 @@ const char* truestep_verdict_text(const truestep_verdict* verdict) {
 
 const char* truestep_verdict_json(const truestep_verdict* verdict) {
     return verdict == nullptr ? "" : verdict->json.c_str();
+}
+
+const char* truestep_verdict_page(const truestep_verdict* verdict) {
+    return verdict == nullptr ? "" : verdict->page.c_str();
 }
 
 } // extern "C"

@@ -64,6 +64,23 @@ std::vector<int> complete_parts(const FileSystem& files, const fs::path& folder,
     return all;
 }
 
+int ranks_of(const FileSystem& files, const fs::path& checkpoint, std::string_view what,
+             const std::string& unit) {
+    const std::string path = checkpoint.string();
+    if (files.kind(checkpoint) != FileKind::folder)
+        throw Error(path + ": there is no such checkpoint; give the folder of a " + unit);
+    const std::vector<int> complete = complete_parts(files, checkpoint, what);
+    const std::string ranks = std::string(what) + "s";
+    if (complete.empty())
+        throw Error(path + ": not all " + ranks + "' files are there; use the checkpoint of an earlier " +
+                    unit);
+    if (complete.size() > 1)
+        throw Error(path + ": runs of " + std::to_string(complete[0]) + " and of " +
+                    std::to_string(complete[1]) + " " + ranks +
+                    " have saved to it; remove the files of one");
+    return complete.front();
+}
+
 std::optional<fs::path> latest_numbered(const FileSystem& files, const fs::path& folder,
                                         std::string_view what,
                                         const std::function<bool(const fs::path&)>& complete) {

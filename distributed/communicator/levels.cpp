@@ -97,6 +97,8 @@ class Relay final : public Exchange {
         hop_->wait();
     }
 
+    void settle() override { hop_->wait(); }
+
   private:
     Communicator& communicator_;
     const Levels& levels_;

@@ -24,11 +24,14 @@ void MpiMail::time_out(const MpiArrival& arrival, std::size_t bytes) {
         }
     const auto has_answered = [&](int peer) { return at(peer).answer || at(peer).end; };
     Patience patience(std::clamp(options_.timeout / 4, milliseconds{200}, milliseconds{1000}));
-    for (progress(); !patience.over() && !std::ranges::all_of(asked, has_answered); progress()) {
+    for (;;) {
+        progress();
         if (arrival.has(bytes) || arrival.is_another())
             return;
         if (arrival.never)
             end_by(arrival.peer, arrival.awaited);
+        if (patience.over() || std::ranges::all_of(asked, has_answered))
+            break;
         (void)patience.pause();
     }
     const int last = who_holds_up(arrival.peer);

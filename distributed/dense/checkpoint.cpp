@@ -51,17 +51,8 @@ std::optional<fs::path> latest(const fs::path& folder, const FileSystem& files) 
 
 State load(const fs::path& checkpoint, const Problem& problem, const Options& options, int rank,
            const FileSystem& files) {
-    if (files.kind(checkpoint) != storage::FileKind::folder)
-        throw Error(checkpoint.string() + ": there is no such checkpoint; give the folder of a step");
-    const std::vector<int> complete = storage::complete_parts(files, checkpoint, "rank");
-    if (complete.empty())
-        throw Error(checkpoint.string() +
-                    ": not all ranks' files are there; use the checkpoint of an earlier step");
-    if (complete.size() > 1)
-        throw Error(checkpoint.string() + ": runs of " + std::to_string(complete[0]) + " and of " +
-                    std::to_string(complete[1]) + " ranks have saved to it; remove the files of one");
     Problem before = problem;
-    before.ranks = complete.front();
+    before.ranks = storage::ranks_of(files, checkpoint, "rank", "step");
     before.micro_batches.assign(static_cast<std::size_t>(before.ranks), 1);
     const auto words_of_file = [&](int of) {
         storage::Words words =

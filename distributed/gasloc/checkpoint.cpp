@@ -16,7 +16,6 @@ namespace truestep::distributed::gasloc {
 namespace {
 
 namespace fs = std::filesystem;
-using storage::FileKind;
 using storage::FileSystem;
 
 const storage::StateFormat<State> format{
@@ -76,16 +75,7 @@ std::optional<fs::path> latest(const fs::path& folder, const FileSystem& files) 
 
 State load(const fs::path& checkpoint, const Settings& settings, int rank, int workers,
            const FileSystem& files) {
-    if (files.kind(checkpoint) != FileKind::folder)
-        throw Error(checkpoint.string() + ": there is no such checkpoint; give the folder of a round");
-    const std::vector<int> complete = storage::complete_parts(files, checkpoint, prefix);
-    if (complete.empty())
-        throw Error(checkpoint.string() +
-                    ": not all workers' files are there; use the checkpoint of an earlier round");
-    if (complete.size() > 1)
-        throw Error(checkpoint.string() + ": runs of " + std::to_string(complete[0]) + " and of " +
-                    std::to_string(complete[1]) + " workers have saved to it; remove the files of one");
-    const int made_by = complete.front();
+    const int made_by = storage::ranks_of(files, checkpoint, prefix, "round");
     if (made_by == workers)
         return read(files, checkpoint / storage::name_of_part(prefix, rank, workers), settings);
     State state = read(files, checkpoint / storage::name_of_part(prefix, 0, made_by), settings);

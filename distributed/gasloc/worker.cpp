@@ -8,6 +8,7 @@
 
 #include <truestep/distributed/gasloc/host_backend.hpp>
 #include <truestep/distributed/scalars.hpp>
+#include <truestep/distributed/together.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
@@ -73,21 +74,27 @@ Worker::Worker(Settings settings, State state, Peers& peers, Options options)
 Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Backend> backend)
     : settings_(std::move(settings)), peers_(peers), backend_(std::move(backend)),
       size_(state.theta.size()), rounds_(state.rounds), s_(state.s) {
-    check(settings_);
-    check_law(settings_.law, peers_.size());
-    for (std::size_t i = 0; i < settings_.given.size(); ++i)
-        settings_.given[i] = checked(settings_.given[i], peers_.size(), "round " + std::to_string(i + 1));
-    check_stable(settings_, peers_.size(), settings_.given);
-    check_sizes(settings_, state);
+    distributed::together(peers_, [&] {
+        check(settings_);
+        check_law(settings_.law, peers_.size());
+        for (std::size_t i = 0; i < settings_.given.size(); ++i)
+            settings_.given[i] =
+                checked(settings_.given[i], peers_.size(), "round " + std::to_string(i + 1));
+        check_stable(settings_, peers_.size(), settings_.given);
+        check_sizes(settings_, state);
+    });
     agree_on_settings(peers_, settings_, state);
     backend_->begin(std::move(state), settings_.momentum);
 }
 
 void Worker::restore(State state) {
-    if (state.theta.size() != size_)
-        throw Error("state: it has " + std::to_string(state.theta.size()) + " parameters, and the worker " +
-                    std::to_string(size_) + "; make another worker for another model");
-    check_sizes(settings_, state);
+    distributed::together(peers_, [&] {
+        if (state.theta.size() != size_)
+            throw Error("state: it has " + std::to_string(state.theta.size()) +
+                        " parameters, and the worker " + std::to_string(size_) +
+                        "; make another worker for another model");
+        check_sizes(settings_, state);
+    });
     agree_on_settings(peers_, settings_, state);
     rounds_ = state.rounds;
     s_ = state.s;
@@ -184,6 +191,7 @@ void Worker::must_be_able_to_go_on() const {
 }
 
 State Worker::state() const {
+    must_be_able_to_go_on();
     if (steps_ > 0)
         throw Error("state() is available only between two rounds; end this round first");
     State state = backend_->state();

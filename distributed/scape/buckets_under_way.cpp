@@ -172,7 +172,7 @@ void BucketsUnderWay::forget() noexcept {
     for (Bucket& bucket : buckets_)
         if (bucket.exchange)
             try {
-                bucket.exchange->wait();
+                bucket.exchange->settle();
             } catch (...) { // the ranks have been informed already
             }
     for (Bucket& bucket : buckets_)

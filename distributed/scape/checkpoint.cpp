@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/distributed/together.hpp>
 #include <truestep/problem/digest.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/tunable.hpp>
@@ -176,33 +177,18 @@ RankState read_state(const FileSystem& from, const fs::path& checkpoint, const s
     return state;
 }
 
-/// Does the work on this rank; if it failed on any rank, throws on all, naming the first that
-/// failed.
-template <class Work>
-void together(Communicator& communicator, const Work& work) {
-    std::array<char, 400> reason{};
-    try {
-        work();
-    } catch (const std::exception& error) {
-        std::snprintf(reason.data(), reason.size(), "%s", error.what());
-    }
-    const auto reasons = gather_records(communicator, reason);
-    for (std::size_t rank = 0; rank < reasons.size(); ++rank)
-        if (reasons[rank][0] != '\0')
-            throw Error("rank " + std::to_string(rank) + ": " + reasons[rank].data());
-}
-
 } // namespace
 
 fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& folder,
                          FileSystem& files) {
-    const RankState state = optimizer.state();
+    std::optional<RankState> state;
     const fs::path place = folder.empty() ? "." : folder;
-    const std::string name = storage::numbered_name("step", state.step);
+    const std::string name = storage::numbered_name("step", optimizer.steps());
     fs::path finished = folder / name;
     const fs::path partial = folder / (name + ".partial");
     const auto me = static_cast<std::size_t>(communicator.rank());
     together(communicator, [&] {
+        state = optimizer.state();
         if (me != 0)
             return;
         make_lasting_folder(files, place);
@@ -220,7 +206,7 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
     File mine;
     together(communicator, [&] {
         const fs::path path = partial / rank_file(me);
-        write_rank_file(files, path, state, optimizer.ranges()[me], me == 0,
+        write_rank_file(files, path, *state, optimizer.ranges()[me], me == 0,
                         format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2);
         mine = measure(*open_to_read(files, path), path);
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,15 @@ void Scape::join_mask() {
     if (!mask_in_flight_)
         return;
     const auto flight = std::move(mask_in_flight_);
-    flight->wait();
-    const problem::Span span("decode mask", communicator_.rank());
-    backend_->decode_mask(rooms_->coming.all());
+    try {
+        flight->wait();
+        const problem::Span span("decode mask", communicator_.rank());
+        backend_->decode_mask(rooms_->coming.all());
+    } catch (...) { // what is in its place is the last step's
+        if (halted_.empty())
+            halted_ = "the mask of step " + std::to_string(steps_ + 1) + " has not arrived";
+        throw;
+    }
 }
 
 std::vector<Index> Scape::selected_by_rank(const Mask& mask) const {

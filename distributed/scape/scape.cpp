@@ -82,7 +82,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
 // Always waits for the exchange, because its buffers are about to be destroyed.
 Scape::~Scape() {
     try {
-        join_mask();
+        if (mask_in_flight_)
+            mask_in_flight_->settle();
     } catch (...) { // the ranks have been informed already
     }
 }

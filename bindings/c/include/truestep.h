@@ -28,9 +28,10 @@ extern "C" {
 
 #define TRUESTEP_ABI_VERSION 1
 #define TRUESTEP_ABI_MINOR_VERSION                                                                         \
-    10 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;      \
+    11 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;      \
         * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL;             \
-        * 8: parameter groups in recordings; 9: collectives; 10: timelines */
+        * 8: parameter groups in recordings; 9: collectives; 10: timelines;                                \
+        * 11: summaries */
 
 typedef int32_t truestep_status;
 #define TRUESTEP_OK 0
@@ -142,7 +143,7 @@ void truestep_communicator_destroy(truestep_communicator* communicator);
 
 /* Ranks that are threads of this process, each with its own communicator. A rank that misses the
  * timeout, or whose optimizer and communicator are destroyed while others wait for it, ends all with
- * TRUESTEP_ABORTED. */
+ * TRUESTEP_ABORTED. The longest timeout is 10^12. */
 typedef struct truestep_group truestep_group;
 truestep_status truestep_group_create(int32_t size, int64_t timeout_milliseconds, truestep_group** group);
 void truestep_group_destroy(truestep_group* group); /* communicators outlive it */
@@ -293,6 +294,11 @@ int32_t truestep_verdict_passed(const truestep_verdict* verdict);
  * causes of a failed run, except for the gate's known bugs. They last as long as the verdict. */
 const char* truestep_verdict_text(const truestep_verdict* verdict);
 const char* truestep_verdict_json(const truestep_verdict* verdict);
+/* What pages and summaries show of a run, as JSON. It lasts as long as the verdict. */
+const char* truestep_verdict_page(const truestep_verdict* verdict);
+/* Appends the table of `truestep verify --summary` to a file. `runs`: {"traces": [...]} with the page of
+ * each verdict, to which "path" and "command" are added, or {"path", "error"} of bad input. */
+truestep_status truestep_add_summary(const char* file, const char* runs);
 
 /* A vector in 64 bits (docs/specification/traces.md): with it ranks can tell whether they hold the same
  * vector, and runs whether they went the same way, without storing it. `begin` is the index of the
@@ -322,7 +328,7 @@ truestep_status truestep_recorder_of_rank(truestep_recorder* recorder, int32_t r
 truestep_status truestep_recorder_sample(truestep_recorder* recorder, const char* sample);
 /* The recorded parts: begin and end of `*count` stretches of the model, the first `room` of them in
  * `ranges`. truestep_recorder_add takes a vector of the whole model, or only these stretches, one after
- * the other. */
+ * the other. A mask whose bytes are as many as theirs is taken for theirs. */
 truestep_status truestep_recorder_held(const truestep_recorder* recorder, int64_t* ranges, size_t room,
                                        size_t* count);
 /* Also before the first step: the number of steps taken before. The parameters are those at that point,

@@ -1,6 +1,8 @@
 /* What the C interface says of input that it cannot take. */
 #include "support.h"
 
+#include <math.h>
+
 void bad_input_is_told(void) {
     truestep_problem* problem = NULL;
     CHECK_FAILS(truestep_problem_create(model, TENSORS, 3, "beta3=1", &problem), TRUESTEP_ERROR,
@@ -61,6 +63,8 @@ void bad_input_is_told(void) {
     CHECK_FAILS(truestep_reference_view(reference, -1, 0, &view), TRUESTEP_ERROR, "there is no -1");
     CHECK_FAILS(truestep_reference_view(reference, TRUESTEP_RECONSTRUCTED + 1, 0, &view), TRUESTEP_ERROR,
                 "there is no 8");
+    CHECK_FAILS(truestep_reference_step(reference, &whole, 1, NAN), TRUESTEP_ERROR, "learning rate is nan");
+    CHECK_OK(truestep_reference_step(reference, &whole, 1, 0.01));
     truestep_reference_destroy(reference);
     truestep_problem_destroy(problem);
 
@@ -75,6 +79,7 @@ void bad_input_is_told(void) {
     CHECK_FAILS(truestep_communicator_create(&exchanges, &communicator), TRUESTEP_ERROR, "all three");
     truestep_group* group = NULL;
     CHECK_FAILS(truestep_group_create(0, 1000, &group), TRUESTEP_ERROR, "a group of 0 ranks");
+    CHECK_FAILS(truestep_group_create(2, INT64_MAX, &group), TRUESTEP_ERROR, "at most 1000000000000");
     CHECK_OK(truestep_group_create(2, 1000, &group));
     CHECK_FAILS(truestep_group_communicator(group, 2, &communicator), TRUESTEP_ERROR, "rank 2");
     truestep_peers* peers = NULL;

@@ -1,6 +1,7 @@
 """What libtruestep says of a run that has failed is what the tool says, and the package is a command of its own: `python -m truestep`, and `truestep`
 where it is installed."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -15,7 +16,8 @@ needs.numpy()
 import numpy as np  # noqa: E402
 import truestep  # noqa: E402
 
-FIXTURES = Path(__file__).parents[3] / "fixtures/scape"
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "fixtures/scape"
 RIGHT = FIXTURES / "golden/p3_density_01.safetensors"
 WRONG = FIXTURES / "artifact/disagree/scape_v2_p3_default_residual_twice.safetensors"
 NAMED = "the residual is counted twice: momentum and gradient are added to it again: "
@@ -61,6 +63,18 @@ class Command(unittest.TestCase):
             self.assertIn("--level is 'nonsense'", self.run_command(command, "verify", RIGHT, "--level", "nonsense", status=2))
             self.assertIn("missing.safetensors", self.run_command(command, "verify", "missing.safetensors", status=2))
             self.assertIn("usage", self.run_command(command, status=2))
+
+    @unittest.skipUnless(importlib.util.find_spec("yaml"), "the action's definition is YAML, and there is no python3-yaml")
+    def test_the_action_and_the_template_verify_with_what_pip_installs(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            command = Path(folder, "truestep")
+            command.write_text(f'#!/bin/sh\nexec {sys.executable} -m truestep "$@"\n')
+            command.chmod(0o755)
+            for name in "right", "wrong":
+                subprocess.run([sys.executable, ROOT / "docs/examples/record_trace.py", *["--break"][:name == "wrong"], f"{folder}/{name}"], check=True)
+            traces = f"{folder}/right", f"{folder}/wrong"
+            done = subprocess.run([sys.executable, ROOT / "ci/action_test.py", command, *traces], text=True, capture_output=True, timeout=300)
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
     def test_the_files_of_ranks_are_one_run(self) -> None:
         problem = truestep.Problem([("a", 6)], 2, algorithm="adams")

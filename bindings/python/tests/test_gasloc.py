@@ -159,6 +159,23 @@ class Worker(unittest.TestCase):
                         worker.load("/anywhere")
         in_threads(2, run)
 
+    def test_what_one_worker_cannot_load_is_told_to_all(self) -> None:
+        peers = truestep.ThreadGroup(2, timeout=300).peers
+        with tempfile.TemporaryDirectory() as folder:
+            def run(rank: int) -> None:
+                worker = truestep.gasloc.Worker(truestep.gasloc.Problem(TENSORS, 2), made_up(1), peers(rank))
+                state = worker.state
+                worker.save(folder)
+                path = f"{folder}/round-0000000000" if rank == 0 else "/there/is/none"
+                with self.assertRaisesRegex(truestep.Error, "^rank 1: /there/is/none" if rank == 0 else "^/there/is/none"):
+                    worker.load(path)
+                with self.assertRaisesRegex(truestep.Error, "^(rank 1: )?restore: parameters"):
+                    worker.restore(state if rank == 0 else dataclasses.replace(state, parameters=state.parameters[1:].copy()))
+                worker.restore(state)
+                worker.step(made_up(2), 0.01)
+                self.assertEqual(worker.round().neighbours, 1)
+            in_threads(2, run)
+
     def test_bad_input_is_told(self) -> None:
         for settings, text in (({"law": "star"}, "star"), ({"gamma": 0.9}, "gamma"), ({"density": 0.1}, "'density=0.1' is not a setting"),
                                ({"edges": [(1, 0, 0, 1.0)], "law": "explicit"}, "edges of round 1")):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import Error, join, version
-from ._verify import check_collectives, verdict
+from ._verify import add_summary, check_collectives, checked, page_of, result_of
 
 
 def _run_of(path: str) -> str:
@@ -34,18 +34,23 @@ def _verify(options: argparse.Namespace) -> int:
     for path in options.files:
         runs.setdefault(_run_of(path), []).append(path)
     traces: list[dict[str, Any]] = []
+    pages: list[dict[str, Any]] = []
     bad_input = False
     for run, files in runs.items():
         start = f" --from {options.start}" if options.start else ""
-        print(f"$ truestep verify {shlex.quote(run)}{start} --level {options.level}", flush=True)
+        command = f"truestep verify {shlex.quote(run)}{start} --level {options.level}"
+        print(f"$ {command}", flush=True)
         try:
-            result = verdict(files, options.level, options.start)
+            handle = checked(files, options.level, options.start)
+            result = result_of(handle)
         except Error as error:
             print(f"truestep verify: {error}", file=sys.stderr)
             bad_input = True
             traces.append({"trace": run, "error": str(error)})
+            pages.append({"path": run, "error": str(error)})
             continue
-        print(result.text)
+        print(result.text, flush=True)
+        pages.append(page_of(handle) | {"path": run, "command": command})
         traces.append(result.json)
     statuses = [trace.get("status") for trace in traces]
     counts = {"passed": statuses.count("PASSED"), "failed": len(traces) - statuses.count("PASSED"),
@@ -53,6 +58,8 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"command": ["truestep", *sys.argv[1:]], "traces": traces, **counts}, file, indent=2)
+    if options.summary:
+        add_summary(options.summary, pages)
     if counts["mistrusted"]:
         print(f"{counts['mistrusted']} of the failed only MISTRUSTED: no difference, but no proof")
     print(f"{counts['passed']} passed, {counts['failed']} failed")
@@ -108,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--level", default="exact", help="exact, rel (another arithmetic in fp32) or bf16; default: exact")
     command.add_argument("--from", dest="start", help="recorded or start: where each step of the reference begins")
     command.add_argument("--json", metavar="FILE", help="also write the result to this file")
+    command.add_argument("--summary", metavar="FILE", help="also append a Markdown table of the verdicts to this file, such as $GITHUB_STEP_SUMMARY")
     command.set_defaults(run=_verify)
     command = commands.add_parser("join", help="join the files that the ranks of a run wrote into one trace")
     command.add_argument("files", nargs="+", metavar="FILE", help="the files of all ranks")

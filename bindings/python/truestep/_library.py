@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 10  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 11  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -174,6 +174,7 @@ _STATUS: dict[str, list[Any]] = {
     "truestep_verify_ranks": [POINTER(c_char_p), c_size_t, c_char_p, c_char_p, _OUT],
     "truestep_check_collectives": [POINTER(c_char_p), c_size_t, _OUT],
     "truestep_join": [POINTER(c_char_p), c_size_t, c_char_p],
+    "truestep_add_summary": [c_char_p, c_char_p],
     "truestep_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
     "truestep_recorder_of_rank": [_HANDLE, c_int32],
     "truestep_recorder_keep_in": [_HANDLE, c_char_p],
@@ -201,6 +202,7 @@ _OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "truestep_verdict_passed": (c_int32, [_HANDLE]),
     "truestep_verdict_text": (c_char_p, [_HANDLE]),
     "truestep_verdict_json": (c_char_p, [_HANDLE]),
+    "truestep_verdict_page": (c_char_p, [_HANDLE]),
 }
 for _name in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder", "peers", "gasloc_problem", "gasloc_worker",
               "gasloc_recorder", "mapl_boundary"):

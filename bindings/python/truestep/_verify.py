@@ -87,16 +87,18 @@ def _in_python(line: str) -> str:
                   lambda option: ("level" if option[1] == "level" else "start") + (f'="{option[2]}"' if option[2] else ""), line)
 
 
-def verdict(path: Path | Sequence[Path], level: str | None, start: str | None) -> Result:
-    """verify(), except that an Error names the tool's options."""
+def checked(path: Path | Sequence[Path], level: str | None, start: str | None) -> _library.Handle:
+    """The verdict of verify(), except that an Error names the tool's options."""
     def word(value: str | None, what: str) -> bytes | None:
         return None if value is None else _library.text(value, what)
 
     settings = word(level, "level"), word(start, "start")
     if isinstance(path, (str, os.PathLike)):
-        handle = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
-    else:
-        handle = _library.Handle("verdict", *_library.texts(path, "path"), *settings, maker="verify_ranks")
+        return _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
+    return _library.Handle("verdict", *_library.texts(path, "path"), *settings, maker="verify_ranks")
+
+
+def result_of(handle: _library.Handle) -> Result:
     found = json.loads(_library.words("verdict_json", handle.pointer))
     text = _library.words("verdict_text", handle.pointer)
     return Result(bool(_library.ask("verdict_passed", handle.pointer)), found["status"], found["level"], _phases(found["rows"]),
@@ -110,9 +112,18 @@ def verify(path: Path | Sequence[Path], level: str | None = None, start: str | N
     A difference is a Result that has not passed. Raises Error for what is no trace, or a level that is not available.
     """
     try:
-        return verdict(path, level, start)
+        return result_of(checked(path, level, start))
     except Error as error:
         raise type(error)(_in_python(str(error))) from None
+
+
+def page_of(handle: _library.Handle) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_library.words("verdict_page", handle.pointer))
+    return found
+
+
+def add_summary(file: str, runs: list[dict[str, Any]]) -> None:
+    _library.call("add_summary", _library.text(file, "--summary"), json.dumps({"traces": runs}).encode())
 
 
 def check_collectives(paths: Sequence[Path]) -> dict[str, Any]:

@@ -181,6 +181,28 @@ TEST(Parts, AreNotWhatACrashHasLeft) {
                        {"/a/rank-1-of-2.safetensors", ""},
                        {"/a/rank-0-of-3.safetensors.partial", ""}}));
     EXPECT_EQ(complete_parts(*files.rank(0), "/a", "rank"), std::vector{2});
+    EXPECT_EQ(ranks_of(*files.rank(0), "/a", "rank", "step"), 2);
+}
+
+TEST(Parts, WhatIsNotOneCheckpointIsTold) {
+    Files files(State({{"/a", std::nullopt},
+                       {"/a/rank-0-of-2.safetensors", ""},
+                       {"/a/rank-1-of-2.safetensors", ""},
+                       {"/a/rank-0-of-1.safetensors", ""},
+                       {"/b", std::nullopt},
+                       {"/b/worker-1-of-2.safetensors", ""}}));
+    const auto told = [&](const char* checkpoint, const char* what, const char* unit) {
+        try {
+            return "it has " + std::to_string(ranks_of(*files.rank(0), checkpoint, what, unit));
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+    };
+    EXPECT_EQ(told("/a", "rank", "step"),
+              "/a: runs of 1 and of 2 ranks have saved to it; remove the files of one");
+    EXPECT_EQ(told("/b", "worker", "round"),
+              "/b: not all workers' files are there; use the checkpoint of an earlier round");
+    EXPECT_EQ(told("/c", "worker", "round"), "/c: there is no such checkpoint; give the folder of a round");
 }
 
 } // namespace

@@ -115,6 +115,23 @@ TEST(LevelsTest, SoItIsWhereMessagesAreHeldBackAndLate) {
         });
 }
 
+TEST(LevelsTest, WhoGivesAGatherUpStartsNoSecondHop) {
+    run_ranks(4, [](Communicator& inner) {
+        CountingCommunicator counting(inner);
+        LevelsCommunicator communicator(counting, std::vector<int>{2, 2});
+        const std::vector<std::size_t> sizes(4, 8);
+        const std::vector<std::byte> sent(8);
+        std::vector<std::byte> received(32);
+        const auto start = [&] {
+            return communicator.start_all_gather(Traffic::mask, sent.data(), received.data(), sizes);
+        };
+        start()->settle();
+        EXPECT_EQ(counting.exchanges(Traffic::mask), 1U);
+        start()->wait();
+        EXPECT_EQ(counting.exchanges(Traffic::mask), 3U);
+    });
+}
+
 TEST(LevelsTest, TellsItsBytesAndHasAFewMessages) {
     for (const auto& groups : some_groups)
         run_ranks(ranks_of(groups), [&](Communicator& inner) {

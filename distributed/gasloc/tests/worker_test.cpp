@@ -180,6 +180,33 @@ TEST(Worker, OneThatFailsEndsThoseThatNeedItAlone) {
     EXPECT_THAT(errors[2], HasSubstr("out of memory"));
 }
 
+TEST(Worker, WhatOneIsRefusedIsToldToAllAndTheyMayTryAgain) {
+    distributed::run_peers(2, [](Peers& peers) {
+        const bool odd = peers.rank() == 1;
+        const auto told = [&](const std::string& text) {
+            return testing::ThrowsMessage<Error>(odd ? HasSubstr(text) : HasSubstr("rank 1: " + text));
+        };
+        Settings settings = plain_sgd();
+        const Settings good = settings;
+        if (odd)
+            settings.gamma = 9.0;
+        EXPECT_THAT([&] { Worker(settings, Floats{1.0F}, peers); }, told("gamma"));
+        Worker worker(good, Floats{1.0F}, peers);
+        State state = worker.state();
+        const State begin = state;
+        if (odd)
+            state.theta = {std::numeric_limits<float>::infinity()};
+        EXPECT_THAT([&] { worker.restore(state); }, told("parameters: coordinate 0 is inf"));
+        worker.restore(begin);
+        worker.step(Floats{2.0F}, 0.5);
+        worker.round();
+        EXPECT_EQ(worker.state().rounds, 1);
+        worker.step(Floats{3e38F}, 1e39);
+        EXPECT_THROW(worker.round(), Halted);
+        EXPECT_THROW(static_cast<void>(worker.state()), Halted);
+    });
+}
+
 // On a ring the effect of a worker travels one worker further each round. So while worker 0 does
 // not begin its first round, those at a distance of k end k-1 rounds, and the one across 50,
 // without waiting for any other.
@@ -230,13 +257,14 @@ TEST(Worker, OneThatIsAheadDoesNotTouchWhatOthersStillRead) {
             far_ahead = true;
             return;
         }
-        // Acts as a worker: the agreement, then its own y at once and the other's when it is far
+        // Acts as a worker: both agreements, then its own y at once and the other's when it is far
         // ahead.
-        const std::size_t record = sizeof(distributed::AgreedRecord);
-        const auto agreement = peers.receive(distributed::Traffic::agreement, 0, 0, record);
-        const auto copy = std::make_shared<std::vector<std::byte>>(agreement->wait(record),
-                                                                   agreement->wait(record) + record);
-        peers.send(distributed::Traffic::agreement, 0, 0, {copy, copy->data()}, record);
+        for (const std::size_t record : {std::size_t{400}, sizeof(distributed::AgreedRecord)}) {
+            const auto agreement = peers.receive(distributed::Traffic::agreement, 0, 0, record);
+            const auto copy = std::make_shared<std::vector<std::byte>>(agreement->wait(record),
+                                                                       agreement->wait(record) + record);
+            peers.send(distributed::Traffic::agreement, 0, 0, {copy, copy->data()}, record);
+        }
         const auto y = std::make_shared<Floats>(1000, 1.0F);
         peers.send(distributed::Traffic::parameters, 0, 1, {y, y->data()}, 4000);
         const auto incoming = peers.receive(distributed::Traffic::parameters, 0, 1, 4000);

@@ -2,9 +2,11 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/counting.hpp>
@@ -15,6 +17,7 @@
 #include <truestep/distributed/mapl/spel_step.hpp>
 #include <truestep/distributed/peer_communicator.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 namespace truestep::distributed::mapl {
 namespace {
@@ -93,7 +96,12 @@ TEST(MaplReplicas, AllFollowTheMeanAndEndWithTheSameSubspace) {
         for (int step = 0; step < steps; ++step) {
             sender.forward(0, of_replica(replica * 7 + step, 0.9, 20), ids);
             static_cast<void>(sender.backward(0));
-            EXPECT_TRUE(sender.end_step(0.05));
+            for (const double wrong : {std::numeric_limits<double>::quiet_NaN(), -0.05, 0.06})
+                EXPECT_THAT([&] { sender.end_step(replica == 1 ? wrong : 0.05); },
+                            testing::ThrowsMessage<Error>(
+                                testing::HasSubstr("replica 1 of the sender has the rate " +
+                                                   shortest(wrong) + " where replica 0 has 0.05")));
+            EXPECT_TRUE(sender.end_step(0.05)) << "what was refused has changed nothing";
             subspaces[rank].push_back(sender.subspace());
             own[rank / 2].push_back(sender.own_subspace_gradient());
             means[rank / 2].push_back(sender.subspace_gradient());

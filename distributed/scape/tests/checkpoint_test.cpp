@@ -358,5 +358,28 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsToldOnAllRanks) {
     });
 }
 
+TEST_F(Checkpoint, WhatOneRankCannotSaveIsToldOnAllRanks) {
+    run_ranks(2, [&](Communicator& communicator) {
+        const auto optimizer = make_optimizer(model(), settings(), communicator, initial());
+        take_steps(*optimizer, communicator.rank(), 1, 1);
+        const bool odd = communicator.rank() == 1;
+        if (odd)
+            optimizer->accumulate(gradient(1, 2));
+        try {
+            save_checkpoint(*optimizer, communicator, folder_);
+            ADD_FAILURE() << "rank " << communicator.rank() << " has saved";
+        } catch (const Error& error) {
+            EXPECT_TRUE(
+                std::string(error.what())
+                    .starts_with(odd ? "cannot save within a step" : "rank 1: cannot save within a step"))
+                << error.what();
+        }
+        optimizer->forget_parts();
+        EXPECT_NO_THROW(save_checkpoint(*optimizer, communicator, folder_));
+        EXPECT_THROW(optimizer->step(gradient(communicator.rank(), 2), 1e39), Halted);
+        EXPECT_THROW(save_checkpoint(*optimizer, communicator, folder_), Halted);
+    });
+}
+
 } // namespace
 } // namespace truestep::distributed::scape

@@ -155,6 +155,8 @@ class MaskWatch final : public Communicator {
     explicit MaskWatch(Communicator& inner) : inner_(inner) {}
     [[nodiscard]] int started() const { return started_; }
     [[nodiscard]] int waited_for() const { return waited_for_; }
+    /// The next wait ends as one whose peer has died.
+    void lose_next() { loses_next_ = true; }
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -186,6 +188,8 @@ class MaskWatch final : public Communicator {
         void wait() override {
             ++watch_.waited_for_;
             inner_->wait();
+            if (std::exchange(watch_.loses_next_, false))
+                throw Aborted("rank 1 has left");
         }
 
       private:
@@ -196,6 +200,7 @@ class MaskWatch final : public Communicator {
     Communicator& inner_;
     int started_ = 0;
     int waited_for_ = 0;
+    bool loses_next_ = false;
 };
 
 TEST(DelayedMask, StepReturnsWhileTheMaskIsStillOnItsWay) {
@@ -212,6 +217,33 @@ TEST(DelayedMask, StepReturnsWhileTheMaskIsStillOnItsWay) {
         static_cast<void>(rank.optimizer().coming_mask());
         EXPECT_EQ(masks.waited_for(), masks.started());
     });
+}
+
+TEST(DelayedMask, OneThatWasLostIsNotTheLastOne) {
+    problem::HyperParameters rounded;
+    rounded.payload = problem::Payload::bf16; // the agreement waits for the mask
+    for (const auto& hyper : {problem::HyperParameters{}, rounded})
+        for (const bool in_a_step : {false, true}) {
+            const auto setting = make_setting(2, 0.1, PartitionRule::by_shard, hyper);
+            run_ranks(2, [&](Communicator& inner) {
+                MaskWatch masks(inner);
+                Rank rank(masks, setting);
+                rank.step(1);
+                const RankState good = rank.optimizer().state();
+                rank.step(2);
+                masks.lose_next();
+                if (in_a_step)
+                    EXPECT_THROW(rank.step(3), Aborted);
+                else
+                    EXPECT_THROW(static_cast<void>(rank.optimizer().coming_mask()), Aborted);
+                EXPECT_THROW(static_cast<void>(rank.optimizer().coming_mask()), Halted);
+                EXPECT_THROW(static_cast<void>(rank.optimizer().state()), Halted);
+                EXPECT_THROW(rank.step(3), Halted);
+                rank.optimizer().restore(good);
+                EXPECT_NO_THROW(rank.step(2));
+                static_cast<void>(rank.optimizer().coming_mask());
+            });
+        }
 }
 
 TEST(DelayedMask, DependsOnNothingLaterThanTheStepThatMadeIt) {

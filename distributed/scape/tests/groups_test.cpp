@@ -58,6 +58,23 @@ TEST_P(GroupsOfRanks, EqualTheReferenceInEveryBit) {
         }
 }
 
+TEST(GroupsOfRanks, WhatIsGivenUpStartsNoMoreExchanges) {
+    const auto setting = make_setting(4, 0.3, PartitionRule::by_shard, in_groups({2, 2}));
+    run_ranks(4, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        const auto gradient = rank.gradient(2);
+        rank.optimizer().bucket(std::vector<std::size_t>{4, 3}, gradient);
+        rank.optimizer().bucket(std::vector<std::size_t>{2},
+                                gradient); // the first's means are on their way
+        const auto exchanges = rank.counting().exchanges(Traffic::moment);
+        rank.optimizer().forget_parts();
+        EXPECT_EQ(rank.counting().exchanges(Traffic::moment), exchanges);
+        EXPECT_NO_THROW(rank.step(2));
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GroupsOfRanks,
                          testing::Values(Groups{2, 2}, Groups{3, 2, 1}, Groups{1, 5}, Groups{1, 1, 1},
                                          Groups{5}, Groups{2, 2, 2, 2, 1}));

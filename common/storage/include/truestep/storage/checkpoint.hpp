@@ -37,6 +37,10 @@ latest_numbered(const FileSystem& files, const std::filesystem::path& folder, st
 /// The numbers of ranks, ascending, of which all files are in the folder. Two of them are of two runs.
 [[nodiscard]] std::vector<int> complete_parts(const FileSystem& files, const std::filesystem::path& folder,
                                               std::string_view what);
+/// The number of ranks whose files make up this checkpoint, the folder of a `unit`. Throws Error where it
+/// is none, or where runs of two numbers of ranks have saved to it.
+[[nodiscard]] int ranks_of(const FileSystem& files, const std::filesystem::path& checkpoint,
+                           std::string_view what, const std::string& unit);
 
 /// How a file holds a state: whole numbers in the metadata, vectors as tensors.
 template <class State>

@@ -44,6 +44,8 @@ class Exchange {
     /// second is under way from here on. All ranks call it at the same point; otherwise wait()
     /// does.
     virtual void relay() {}
+    /// For who gives it up: waits as wait() does, but starts no second hop, which others may not come to.
+    virtual void settle() { wait(); }
 
     /// A step starts as many exchanges as the one before, so the thread keeps the memory of past
     /// exchanges for the next ones.

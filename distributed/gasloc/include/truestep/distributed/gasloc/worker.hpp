@@ -48,7 +48,8 @@ class Worker {
     Worker(Settings settings, State state, distributed::Peers& peers, std::unique_ptr<Backend> backend);
 
     /// Continues from another state with the same number of parameters: all ranks, with states of
-    /// the same round. Its vectors keep their addresses. If it throws, nothing has changed.
+    /// the same round. Its vectors keep their addresses. If it throws, it does on all ranks, and nothing
+    /// has changed.
     void restore(State state);
 
     /// The point for the next gradient: x, or theta between rounds. It is in the host's memory, and
@@ -70,7 +71,7 @@ class Worker {
     /// Lets messages make progress. Call it during long computations between two rounds.
     void progress() { peers_.progress(); }
 
-    /// The state between two rounds.
+    /// The state between two rounds. Throws Halted where there is no further round.
     [[nodiscard]] State state() const;
 
   private:
