@@ -9,7 +9,7 @@
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 #include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/distributed/together.hpp>
+#include <truestep/distributed/throws_on_all.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "gasloc_problem.hpp"
@@ -49,11 +49,11 @@ truestep_peers peers_for(const truestep_gasloc_problem& problem, const truestep_
     return peers;
 }
 
-/// If it fails, the present state stays. `make`: where it fails on one rank, all hear of it.
+/// If it fails, the present state stays. All ranks throw where `make` fails on one of them.
 template <class Make>
 void begin(truestep_gasloc_worker& handle, const Make& make) {
     State state;
-    distributed::together(*handle.peers.peers, [&] { state = make(); });
+    distributed::throws_on_all(*handle.peers.peers, [&] { state = make(); });
     const problem::gasloc::Index rounds = state.rounds;
     if (handle.worker)
         handle.worker->restore(std::move(state));
@@ -177,7 +177,11 @@ truestep_status truestep_gasloc_worker_restore(truestep_gasloc_worker* worker,
                                                const truestep_gasloc_state* state) {
     return guarded([&] {
         auto& mine = going_on(worker);
-        begin(mine, [&] { return state_of(mine, need(state, "state")); });
+        begin(mine, [&] {
+            if (state == nullptr)
+                throw Error("it has no state to restore, and its own error says why");
+            return state_of(mine, *state);
+        });
     });
 }
 

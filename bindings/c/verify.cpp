@@ -118,10 +118,11 @@ truestep_status truestep_check_collectives(const char* const* paths, size_t coun
 
 truestep_status truestep_add_summary(const char* file, const char* runs) {
     return guarded([&] {
-        need(file, "file");
+        if (need(file, "file") == '\0')
+            throw Error("file is empty; give the name of a file");
         const auto parsed = nlohmann::ordered_json::parse(&need(runs, "runs"), nullptr, false);
-        if (parsed.is_discarded())
-            throw Error("runs is no JSON; give the pages of verdicts");
+        if (!parsed.is_object() || !parsed.contains("traces") || !parsed["traces"].is_array())
+            throw Error("runs is no JSON with the list \"traces\"; give the pages of verdicts in it");
         report::add_runs_summary(file, parsed);
         std::fflush(stdout); // annotations, before the caller writes
     });

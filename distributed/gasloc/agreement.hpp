@@ -9,7 +9,7 @@ namespace truestep::distributed::gasloc {
 struct State;
 
 /// Throws truestep::Error, the same on all ranks, unless all have the same settings, parameters and
-/// round. Only here a worker talks to all others.
+/// round. A worker talks to all others only when it begins or is restored.
 void agree_on_settings(distributed::Peers& peers, const problem::gasloc::Settings& settings,
                        const State& state);
 

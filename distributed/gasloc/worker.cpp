@@ -8,7 +8,7 @@
 
 #include <truestep/distributed/gasloc/host_backend.hpp>
 #include <truestep/distributed/scalars.hpp>
-#include <truestep/distributed/together.hpp>
+#include <truestep/distributed/throws_on_all.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
@@ -74,7 +74,7 @@ Worker::Worker(Settings settings, State state, Peers& peers, Options options)
 Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Backend> backend)
     : settings_(std::move(settings)), peers_(peers), backend_(std::move(backend)),
       size_(state.theta.size()), rounds_(state.rounds), s_(state.s) {
-    distributed::together(peers_, [&] {
+    distributed::throws_on_all(peers_, [&] {
         check(settings_);
         check_law(settings_.law, peers_.size());
         for (std::size_t i = 0; i < settings_.given.size(); ++i)
@@ -88,7 +88,7 @@ Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Bac
 }
 
 void Worker::restore(State state) {
-    distributed::together(peers_, [&] {
+    distributed::throws_on_all(peers_, [&] {
         if (state.theta.size() != size_)
             throw Error("state: it has " + std::to_string(state.theta.size()) +
                         " parameters, and the worker " + std::to_string(size_) +
@@ -101,6 +101,7 @@ void Worker::restore(State state) {
     steps_ = 0;
     skipped_ = false;
     ended_.clear();
+    in_a_round_ = false;
     backend_->begin(std::move(state), settings_.momentum);
 }
 
@@ -141,20 +142,24 @@ Round Worker::round() {
     round.met = neighbours(graph_of(settings_, round.number, peers_.size()), peers_.rank());
     // If anything interrupts the round from here on, no caller continues with half of it.
     ended_ = "round " + std::to_string(round.number) + " was interrupted";
+    in_a_round_ = true;
     backend_->make_y(round.inner_steps > 0, static_cast<float>(settings_.eta));
-    gossip(round);
+    const bool finite = gossip(round);
     backend_->end_round(round.inner_steps > 0);
     s_ += round.inner_steps;
     rounds_ = round.number;
     steps_ = 0;
     skipped_ = false;
-    if (ended_.empty())
+    in_a_round_ = false;
+    ended_ = finite ? "" : "after round " + std::to_string(round.number) + " a parameter is not finite";
+    if (finite)
         return round;
     peers_.leave("rank " + std::to_string(peers_.rank()) + " has halted: " + ended_);
     throw Halted("halted: " + ended_ + "; start again from a finite state");
 }
 
-void Worker::gossip(Round& round) {
+/// Whether all parameters are finite after it.
+bool Worker::gossip(Round& round) {
     const problem::Span span("gossip", peers_.rank());
     const std::size_t bytes = size_ * sizeof(float);
     const auto number = static_cast<std::uint64_t>(round.number);
@@ -182,7 +187,7 @@ void Worker::gossip(Round& round) {
         finite = backend_->gossip(with, begin, end) && finite;
         begin = end;
     } while (begin < d);
-    ended_ = finite ? "" : "after round " + std::to_string(round.number) + " a parameter is not finite";
+    return finite;
 }
 
 void Worker::must_be_able_to_go_on() const {
@@ -191,7 +196,8 @@ void Worker::must_be_able_to_go_on() const {
 }
 
 State Worker::state() const {
-    must_be_able_to_go_on();
+    if (in_a_round_)
+        must_be_able_to_go_on();
     if (steps_ > 0)
         throw Error("state() is available only between two rounds; end this round first");
     State state = backend_->state();

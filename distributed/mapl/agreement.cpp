@@ -1,6 +1,7 @@
 // Compares the settings of a boundary's two sides or of replicas, and names what differs.
 #include "agreement.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -76,7 +77,7 @@ void agree_among(distributed::Communicator& replicas, const Settings& settings, 
 void agree_on_rate(distributed::Communicator& replicas, double rate) {
     const auto all = distributed::gather_records(replicas, rate);
     for (std::size_t replica = 1; replica < all.size(); ++replica)
-        if (all[replica] != all[0])
+        if (all[replica] != all[0] && !(std::isnan(all[replica]) && std::isnan(all[0])))
             throw Error("replica " + std::to_string(replica) + " of the sender has the rate " +
                         shortest(all[replica]) + " where replica 0 has " + shortest(all[0]) +
                         "; give all the same");

@@ -101,7 +101,7 @@ bool Sender::end_step(double rate) {
     must_be_between_steps(under_way_.size(), "the step cannot end");
     if (replicas_ != nullptr)
         agree_on_rate(*replicas_, rate);
-    check_rate(rate); // now, since the other replicas hear of one that is refused here alone
+    check_rate(rate); // not before: the other replicas have to hear of a rate that only this one refuses
     const std::size_t bytes = step_bytes();
     const auto step = static_cast<std::uint64_t>(steps_ + 1);
     const auto incoming = peers_.receive(Traffic::parameters, peer_, step, bytes);

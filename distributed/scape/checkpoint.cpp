@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/together.hpp>
+#include <truestep/distributed/throws_on_all.hpp>
 #include <truestep/problem/digest.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/tunable.hpp>
@@ -187,7 +187,7 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
     fs::path finished = folder / name;
     const fs::path partial = folder / (name + ".partial");
     const auto me = static_cast<std::size_t>(communicator.rank());
-    together(communicator, [&] {
+    throws_on_all(communicator, [&] {
         state = optimizer.state();
         if (me != 0)
             return;
@@ -204,14 +204,14 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
     });
 
     File mine;
-    together(communicator, [&] {
+    throws_on_all(communicator, [&] {
         const fs::path path = partial / rank_file(me);
         write_rank_file(files, path, *state, optimizer.ranges()[me], me == 0,
                         format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2);
         mine = measure(*open_to_read(files, path), path);
     });
     const std::vector<File> measured = gather_records(communicator, mine);
-    together(communicator, [&] {
+    throws_on_all(communicator, [&] {
         if (me != 0)
             return;
         write_manifest(files, manifest_path(partial), optimizer, measured);
@@ -242,7 +242,7 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
                         const FileSystem& files) {
     std::optional<RankState> state;
     std::uint64_t read = 0;
-    together(communicator, [&] {
+    throws_on_all(communicator, [&] {
         const std::string manifest = read_manifest(files, manifest_path(checkpoint));
         read = checksum(manifest);
         state = read_state(files, checkpoint, manifest, optimizer, communicator.rank());

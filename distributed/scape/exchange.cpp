@@ -45,9 +45,9 @@ void Scape::join_mask() {
         flight->wait();
         const problem::Span span("decode mask", communicator_.rank());
         backend_->decode_mask(rooms_->coming.all());
-    } catch (...) { // what is in its place is the last step's
+    } catch (...) { // the backend still has the last step's mask in its place
         if (halted_.empty())
-            halted_ = "the mask of step " + std::to_string(steps_ + 1) + " has not arrived";
+            halted_ = "the mask of step " + std::to_string(steps_ + 1) + " could not be received";
         throw;
     }
 }

@@ -190,7 +190,7 @@ void Scape::agree(Refusal refusal, double learning_rate) {
 }
 
 void Scape::refuse_step(const std::string& fault) {
-    if (!halted_.empty()) // then the others have halted too, and none of them waits
+    if (!halted_.empty()) // then the others have halted, or this rank alone has and cannot take part
         return;
     try {
         if (payload_is(problem::Payload::bf16))

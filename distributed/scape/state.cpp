@@ -41,10 +41,10 @@ int Scape::exponent() const {
 RankState Scape::state() {
     if (!halted_.empty())
         throw Halted("the state is not available: " + halted_ + "; restore a state to continue");
+    join_mask(); // before a rank is refused alone: all join exchanges in one order
     if (parts_ > 0 || buckets_->any())
         throw Error("cannot save within a step: a checkpoint holds no parts; take the step, or call "
                     "forget_parts()");
-    join_mask();
     const auto copy = [](std::span<const float> values) {
         return std::vector<float>(values.begin(), values.end());
     };

@@ -39,7 +39,8 @@ typedef int32_t truestep_status;
 /* A gradient is not finite, or above 2^56: refused on all ranks, nothing changed, the next good step works.
  */
 #define TRUESTEP_REFUSED 2
-#define TRUESTEP_HALTED 3   /* a parameter turned non-finite: no further step until a state is restored */
+#define TRUESTEP_HALTED                                                                                    \
+    3 /* a parameter turned non-finite, or a step was interrupted: none until a state is restored */
 #define TRUESTEP_ABORTED 4  /* a rank has failed or not answered in time: no rank takes another step */
 #define TRUESTEP_INTERNAL 5 /* no memory, or a bug of ours */
 
@@ -294,7 +295,7 @@ int32_t truestep_verdict_passed(const truestep_verdict* verdict);
  * causes of a failed run, except for the gate's known bugs. They last as long as the verdict. */
 const char* truestep_verdict_text(const truestep_verdict* verdict);
 const char* truestep_verdict_json(const truestep_verdict* verdict);
-/* What pages and summaries show of a run, as JSON. It lasts as long as the verdict. */
+/* What pages and summaries show of a run, as JSON; of collectives "". It lasts as long as the verdict. */
 const char* truestep_verdict_page(const truestep_verdict* verdict);
 /* Appends the table of `truestep verify --summary` to a file. `runs`: {"traces": [...]} with the page of
  * each verdict, to which "path" and "command" are added, or {"path", "error"} of bad input. */
@@ -447,7 +448,8 @@ typedef struct truestep_gasloc_state {
 } truestep_gasloc_state;
 /* Fills it with views that are valid until the next call with the worker. */
 truestep_status truestep_gasloc_worker_state(truestep_gasloc_worker* worker, truestep_gasloc_state* state);
-/* On all ranks, each with its own, of the same round. Nothing changes if it is refused. */
+/* On all ranks, each with its own, of the same round. Nothing changes if it is refused. A rank that has
+ * none gives NULL, which is an error on all ranks. */
 truestep_status truestep_gasloc_worker_restore(truestep_gasloc_worker* worker,
                                                const truestep_gasloc_state* state);
 /* This worker's file in `folder`/round-..., without waiting for others. */

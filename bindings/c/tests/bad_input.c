@@ -87,4 +87,7 @@ void bad_input_is_told(void) {
     truestep_group_destroy(group);
     truestep_optimizer_destroy(NULL);
     truestep_verdict_destroy(NULL);
+    CHECK_FAILS(truestep_add_summary("", "{\"traces\": []}"), TRUESTEP_ERROR, "file is empty");
+    CHECK_FAILS(truestep_add_summary("written/summary.md", "[]"), TRUESTEP_ERROR, "the list \"traces\"");
+    CHECK(strcmp(truestep_verdict_page(NULL), "") == 0);
 }

@@ -145,9 +145,37 @@ static truestep_recorder* record_part(const char* sample, const char* given, int
     return recorder;
 }
 
+/* Whole or of the sample alone: it is told by the number of its bytes. */
+static void masks_of_a_sample_are_taken(void) {
+    const truestep_tensor tensors[] = {{"b", 12, 0}, {"w", 64, 0}};
+    truestep_problem* problem = NULL;
+    CHECK_OK(truestep_problem_create(tensors, 2, 1, "density=0.3", &problem));
+    float start[76] = {0};
+    const truestep_values whole = floats(start, 76);
+    const uint8_t bits[10] = {0};
+    for (int bytes = 7; bytes <= 10; ++bytes) {
+        truestep_recorder* recorder = NULL;
+        CHECK_OK(truestep_recorder_create(problem, "abi_test", &whole, 1, &recorder));
+        CHECK_OK(truestep_recorder_sample(recorder, "w"));
+        CHECK_OK(truestep_recorder_begin_at(recorder, 1));
+        const truestep_values mask = {bits, bytes, TRUESTEP_BITS};
+        if (bytes == 8 || bytes == 10)
+            CHECK_OK(truestep_recorder_add(recorder, "mask", 0, &mask, 1));
+        else
+            CHECK_FAILS(truestep_recorder_add(recorder, "mask", 0, &mask, 1), TRUESTEP_ERROR, "mask");
+        truestep_recorder_destroy(recorder);
+    }
+    truestep_problem_destroy(problem);
+}
+
 void parts_of_runs_are_judged(const char* folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/part.safetensors", folder);
+    masks_of_a_sample_are_taken();
+    truestep_recorder* changes = record_part("0.6:3", "density=geometric:0.5:0.1:6", 0, 0.0F, 0);
+    CHECK_OK(truestep_recorder_write(changes, path));
+    verdict_is(path, NULL, 1, "begins after step 2");
+    truestep_recorder_destroy(changes);
     for (int whole_vectors = 0; whole_vectors <= 1; ++whole_vectors) {
         truestep_recorder* right = record_part("0.6:3", "density=0.3", whole_vectors, 0.0F, 0);
         CHECK_OK(truestep_recorder_write(right, path));

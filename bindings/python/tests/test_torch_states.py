@@ -1,8 +1,10 @@
 """States of truestep.torch.Scape and GASLoC as PyTorch's checkpoints and libtruestep's own bring them."""
 
+import concurrent.futures
 import copy
 import importlib.util
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -30,10 +32,14 @@ def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, steps: range
     """The model that comes of it, in bits."""
     for step in steps:
         torch.manual_seed(step)
-        for parameter in filter(lambda p: p.requires_grad, model.parameters()):
+        for parameter in model.parameters():
             parameter.grad = torch.randn(parameter.shape).to(parameter.dtype)
         optimizer.step()
     return flat(model.parameters()).numpy().tobytes()
+
+
+def bits_of(optimizer: torch.optim.Optimizer) -> list[bytes]:
+    return [torch.as_tensor(value).numpy().tobytes() for state in optimizer.state_dict()["state"].values() for value in state.values()]
 
 
 class States(unittest.TestCase):
@@ -62,7 +68,9 @@ class States(unittest.TestCase):
             optimizer = make(model)
             train(model, optimizer, range(4))
             optimizer.zero_grad()
+            before = bits_of(optimizer)
             saved = copy.deepcopy(get_state_dict(model, optimizer))
+            self.assertEqual(bits_of(optimizer), before)
             right = train(model, optimizer, range(4, 8))
             model = make_model()
             optimizer = make(model)
@@ -120,16 +128,28 @@ class States(unittest.TestCase):
         with self.assertRaisesRegex(truestep.Error, r"^load_state_dict: its param groups have \[False\] always_dense, and this optimizer's \[None\]"):
             scape(model).load_state_dict(scape(make_model(), always_dense=False).state_dict())
 
-    def test_a_frozen_parameter_that_would_decay_is_refused(self) -> None:
+    def test_a_frozen_parameter_is_refused(self) -> None:
         def test(make: Callable[..., torch.optim.Optimizer]) -> None:
             model = make_model()
             model[1].weight.requires_grad_(False)
-            with self.assertRaisesRegex(truestep.Error, "^1.weight does not require a gradient, and would decay; give the parameters that do"):
+            with self.assertRaisesRegex(truestep.Error, "^1.weight does not require a gradient, and would only decay; give the parameters that do"):
                 make(model)
-            before = model[1].weight.clone()
-            train(model, make(model, weight_decay=0.0), range(4))
-            self.assertTrue(torch.equal(model[1].weight, before))
         self.of_both(test)
+
+    def test_a_state_that_one_rank_refuses_is_told_to_all(self) -> None:
+        group, saved, both = truestep.ThreadGroup(2, timeout=300), [None, None], threading.Barrier(2)
+
+        def run(rank: int) -> None:
+            optimizer = gasloc(make_model(), peers=group.peers(rank))
+            saved[rank] = optimizer.state_dict()
+            both.wait()
+            with self.assertRaisesRegex(truestep.Error, "it is of rank 0 of 2" if rank == 1 else "^rank 1: it has no state to restore"):
+                optimizer.load_state_dict(saved[0])
+            optimizer.load_state_dict(saved[rank])
+            self.assertEqual(optimizer.round().neighbours, 1)
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            for done in [threads.submit(run, rank) for rank in range(2)]:
+                done.result()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from . import _library, _torch_sharded, _values
 from ._errors import Error
 from ._optimizer import Optimizer
+from .gasloc import Worker
 from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
 
 _WORD = (1 << 64) - 1
@@ -112,7 +113,7 @@ class Fingerprints:
         self._results = ["gradient", *(_NATIVE if self._native is not None else ["parameters", *self._state])]
         if replicated is None:
             replicated = [name for name in self._results if name in ("parameters", "first_moment", "mask")] if self._native is not None \
-                else ["parameters"] if native is None else []  # ranks of a GASLoC differ by design
+                else [] if isinstance(native, Worker) else ["parameters"]  # ranks of a GASLoC differ by design
         for name in replicated:
             if name not in self._results:
                 raise Error(f"Fingerprints: replicated names {name!r}; there are {', '.join(self._results)}")

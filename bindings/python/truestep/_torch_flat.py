@@ -118,8 +118,8 @@ class FlatOptimizer(torch.optim.Optimizer):
         self._made_with = self._settings_of(self.param_groups)
         for name, parameter in zip(self._names, self._all):
             check_parameter(name, parameter, type(self).__name__)
-            if not parameter.requires_grad and self._made_with["weight_decay"]:
-                raise Error(f"{name} does not require a gradient, and would decay; give the parameters that do, or weight_decay=0")
+            if not parameter.requires_grad:
+                raise Error(f"{name} does not require a gradient, and would only decay; give the parameters that do")
         for group in self.param_groups:
             _values.rate(group["lr"])
         self._show_no_state()

@@ -131,9 +131,11 @@ class GASLoC(flat_model.FlatOptimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restores the state_dict() of this rank, of the same model and number of ranks; it writes the
         model's parameters, too. Call it on all ranks. A refused state changes nothing."""
-        state_dict = self._with_own(state_dict, "threads")
-        self._check_groups(state_dict["param_groups"])
-        self.native.restore(_state_of(state_dict, self._all, self._problem.workers, self._rank))
+        with self.native.or_refuse_restore():
+            state_dict = self._with_own(state_dict, "threads")
+            self._check_groups(state_dict["param_groups"])
+            state = _state_of(state_dict, self._all, self._problem.workers, self._rank)
+        self.native.restore(state)
         super().load_state_dict(state_dict)
         self._show_no_state()
 

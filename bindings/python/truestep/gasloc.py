@@ -3,7 +3,8 @@
 import ctypes
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,10 +162,21 @@ class Worker(Stepper):
     def restore(self, state: State) -> None:
         """Continues from a state. On all ranks, each with its own, of the same round; a refused state
         changes nothing."""
-        parts = [_values.one(getattr(state, name), name) for name in ("parameters", "before", "first_moment", "second_moment")]
-        entry = _library.GaslocState(ctypes.sizeof(_library.GaslocState), _library.whole(state.rounds, "rounds", 64),
-                                     _library.whole(state.inner_steps, "inner_steps", 64), *parts)
+        with self.or_refuse_restore():
+            parts = [_values.one(getattr(state, name), name) for name in ("parameters", "before", "first_moment", "second_moment")]
+            entry = _library.GaslocState(ctypes.sizeof(_library.GaslocState), _library.whole(state.rounds, "rounds", 64),
+                                         _library.whole(state.inner_steps, "inner_steps", 64), *parts)
         self._restore(entry)
+
+    @contextmanager
+    def or_refuse_restore(self) -> Iterator[None]:
+        """Wraps the preparation of a restore: if that fails here, it fails on all ranks, which would otherwise wait for this one."""
+        try:
+            yield
+        except Exception:
+            with suppress(Error):  # what has failed here is the error to report
+                self._call("restore", None)
+            raise
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves this worker's file in `folder`/round-... without waiting; the checkpoint is complete with

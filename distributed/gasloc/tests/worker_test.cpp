@@ -203,8 +203,19 @@ TEST(Worker, WhatOneIsRefusedIsToldToAllAndTheyMayTryAgain) {
         EXPECT_EQ(worker.state().rounds, 1);
         worker.step(Floats{3e38F}, 1e39);
         EXPECT_THROW(worker.round(), Halted);
-        EXPECT_THROW(static_cast<void>(worker.state()), Halted);
+        EXPECT_EQ(worker.state().rounds, 2) << "users look at what is not finite";
     });
+}
+
+TEST(Worker, AnInterruptedRoundHasNoState) {
+    const auto errors = errors_of(2, [](Peers& peers) {
+        Worker worker(plain_sgd(), Floats{1.0F}, peers);
+        if (peers.rank() == 1)
+            throw Error("out of memory");
+        EXPECT_THROW(worker.round(), distributed::Aborted);
+        static_cast<void>(worker.state());
+    });
+    EXPECT_THAT(errors[0], HasSubstr("halted: round 1 was interrupted"));
 }
 
 // On a ring the effect of a worker travels one worker further each round. So while worker 0 does

@@ -2,6 +2,7 @@
 #include <truestep/distributed/scape/mask_code.hpp>
 
 #include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -105,8 +106,15 @@ TEST(MaskCode, RefusesWhatIsNoCodeOfTheseSegments) {
                     decoded.count();
                     EXPECT_EQ(decoded.selected(), k);
                     ++other;
-                } catch (const CorruptMask&) {
+                } catch (const CorruptMask& error) {
                     ++refused;
+                    const bool is_set = (good[byte] >> bit & 1U) != 0;
+                    const char* const why = static_cast<Index>(8 * byte + bit) >= n ? "a bit beyond the end"
+                                            : is_set                                ? ": 499 bits"
+                                                                                    : ": 501 bits";
+                    if (code_of(n, k) == SegmentCode::bitmap) {
+                        EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+                    }
                 }
             }
         EXPECT_GT(refused, other / 8);

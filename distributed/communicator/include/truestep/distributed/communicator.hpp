@@ -44,7 +44,8 @@ class Exchange {
     /// second is under way from here on. All ranks call it at the same point; otherwise wait()
     /// does.
     virtual void relay() {}
-    /// For who gives it up: waits as wait() does, but starts no second hop, which others may not come to.
+    /// Waits like wait(), but starts no second hop, to which other ranks may not come. A rank that gives an
+    /// exchange up calls it.
     virtual void settle() { wait(); }
 
     /// A step starts as many exchanges as the one before, so the thread keeps the memory of past

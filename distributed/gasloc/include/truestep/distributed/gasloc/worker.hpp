@@ -71,13 +71,14 @@ class Worker {
     /// Lets messages make progress. Call it during long computations between two rounds.
     void progress() { peers_.progress(); }
 
-    /// The state between two rounds. Throws Halted where there is no further round.
+    /// The state between two rounds; after Halted the one that is not finite. Throws Halted after a round
+    /// that was interrupted.
     [[nodiscard]] State state() const;
 
   private:
     void must_be_able_to_go_on() const;
     [[nodiscard]] Index kept_steps() const;
-    void gossip(Round& round);
+    bool gossip(Round& round);
 
     Settings settings_;
     distributed::Peers& peers_;
@@ -87,7 +88,8 @@ class Worker {
     Index s_ = 0;     ///< when the round began
     Index steps_ = 0; ///< taken in this round
     bool skipped_ = false;
-    std::string ended_; ///< why there is no further round
+    bool in_a_round_ = false; ///< and after one that was interrupted
+    std::string ended_;       ///< why there is no further round
 };
 
 } // namespace truestep::distributed::gasloc

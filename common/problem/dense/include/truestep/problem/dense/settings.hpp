@@ -2,6 +2,7 @@
 // and their names in files: on all of this the ranks have to agree.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,8 @@ template <HasWords Choice>
 template <HasWords Choice>
 [[nodiscard]] Choice parse(std::string_view text) {
     constexpr auto all = words(Choice{});
+    static_assert(std::ranges::none_of(all, &std::string_view::empty),
+                  "a word for each value, and no more");
     std::string known;
     for (std::size_t i = 1; i < all.size(); ++i) {
         if (all[i] == text)
