@@ -2,6 +2,7 @@
 #include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,11 @@ void add(State& sum, const State& other, const fs::path& path) {
 
 fs::path save(const fs::path& folder, const Settings& settings, const State& state, int rank, int workers,
               FileSystem& files) {
+    for (const auto& [name, values] : format.parts)
+        if (!std::ranges::all_of(state.*values, [](float value) { return std::isfinite(value); }))
+            throw Error(name + " of round " + std::to_string(state.rounds) +
+                        " is not finite, and no run could begin with it; use the checkpoint of an earlier "
+                        "round");
     fs::path checkpoint = folder / storage::numbered_name("round", state.rounds);
     storage::save_state(files, checkpoint / storage::name_of_part(prefix, rank, workers), format,
                         words_of(settings), state);

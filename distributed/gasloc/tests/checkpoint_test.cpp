@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -102,6 +104,14 @@ TEST_F(Checkpoint, AnyDamagedByteIsNoticed) {
         EXPECT_NE(error_of([&] { static_cast<void>(load(file.parent_path(), settings, 0, 1)); }),
                   "no error");
     }
+}
+
+TEST_F(Checkpoint, WhatIsNotFiniteIsNotSaved) {
+    State state = some(0, 7);
+    state.before[1] = std::numeric_limits<float>::infinity();
+    EXPECT_THAT(error_of([&] { save(folder, settings, state, 0, 1); }),
+                HasSubstr("before of round 7 is not finite"));
+    EXPECT_EQ(latest(folder), std::nullopt);
 }
 
 /// Another value of a setting.

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -84,10 +82,6 @@ template <class State>
 template <class State>
 void save_state(FileSystem& files, const std::filesystem::path& path, const StateFormat<State>& format,
                 Words words, const State& state) {
-    for (const auto& [name, part] : format.parts)
-        if (!std::ranges::all_of(state.*part, [](float value) { return std::isfinite(value); }))
-            throw Error(path.string() + ": " + name +
-                        " has values that are not finite, with which no run can begin; save before that");
     const std::filesystem::path folder = path.parent_path();
     make_lasting_folder(files, folder);
     words["format"] = format.name;
