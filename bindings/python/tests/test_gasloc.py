@@ -3,6 +3,7 @@
 import dataclasses
 import queue
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable
 
@@ -160,12 +161,13 @@ class Worker(unittest.TestCase):
         in_threads(2, run)
 
     def test_what_one_worker_cannot_load_is_told_to_all(self) -> None:
-        peers = truestep.ThreadGroup(2, timeout=300).peers
+        peers, saved = truestep.ThreadGroup(2).peers, threading.Barrier(2)
         with tempfile.TemporaryDirectory() as folder:
             def run(rank: int) -> None:
                 worker = truestep.gasloc.Worker(truestep.gasloc.Problem(TENSORS, 2), made_up(1), peers(rank))
                 state = worker.state
                 worker.save(folder)
+                saved.wait()
                 path = f"{folder}/round-0000000000" if rank == 0 else "/there/is/none"
                 with self.assertRaisesRegex(truestep.Error, "^rank 1: /there/is/none" if rank == 0 else "^/there/is/none"):
                     worker.load(path)

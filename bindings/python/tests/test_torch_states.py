@@ -137,7 +137,7 @@ class States(unittest.TestCase):
         self.of_both(test)
 
     def test_a_state_that_one_rank_refuses_is_told_to_all(self) -> None:
-        group, saved, both = truestep.ThreadGroup(2, timeout=300), [None, None], threading.Barrier(2)
+        group, saved, both = truestep.ThreadGroup(2), [None, None], threading.Barrier(2)
 
         def run(rank: int) -> None:
             optimizer = gasloc(make_model(), peers=group.peers(rank))
