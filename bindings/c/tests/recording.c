@@ -16,7 +16,7 @@ static void record_view(truestep_recorder* recorder, truestep_reference* referen
 }
 
 static truestep_recorder* record(int copies, int32_t changed_step) {
-    truestep_problem* problem = make_problem(RANKS, "density=0.3");
+    truestep_problem* problem = make_problem(RANKS, "density=geometric:0.5:0.3:3");
     float start[SIZE];
     make_parameters(start);
     const truestep_values whole = floats(start, SIZE);
