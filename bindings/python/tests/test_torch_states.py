@@ -138,9 +138,10 @@ class States(unittest.TestCase):
 
     def test_a_state_that_one_rank_refuses_is_told_to_all(self) -> None:
         group, saved, both = truestep.ThreadGroup(2), [None, None], threading.Barrier(2)
+        models = [make_model() for _ in range(2)]  # here, since threads share PyTorch's generator
 
         def run(rank: int) -> None:
-            optimizer = gasloc(make_model(), peers=group.peers(rank))
+            optimizer = gasloc(models[rank], peers=group.peers(rank))
             saved[rank] = optimizer.state_dict()
             both.wait()
             with self.assertRaisesRegex(truestep.Error, "it is of rank 0 of 2" if rank == 1 else "^rank 1: it has no state to restore"):
