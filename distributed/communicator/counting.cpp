@@ -94,6 +94,7 @@ class CountingCommunicator::Disturbed final : public Exchange {
         std::this_thread::sleep_until(earliest_);
         if (!held_.empty())
             deliver();
+        damage();
         waited_ = true;
         std::erase(communicator_.under_way_, this);
     }
@@ -130,6 +131,24 @@ class CountingCommunicator::Disturbed final : public Exchange {
         for (const auto& [begin, size] : place_.received)
             if (size > 0)
                 std::memcpy(place_.begin + begin, held_.data() + begin, size);
+    }
+
+    void damage() const {
+        const auto& damaged = communicator_.damaged_;
+        std::size_t bytes = 0;
+        for (const Stretch& part : place_.received)
+            bytes += part.size;
+        if (!damaged || damaged->first != traffic_ || bytes == 0 || !communicator_.host_can_read(traffic_))
+            return;
+        std::size_t at = damaged->second / 8 % bytes;
+        for (const auto& [begin, size] : place_.received) {
+            if (at < size) {
+                place_.begin[begin + at] ^= std::byte{1} << static_cast<unsigned>(damaged->second % 8);
+                *communicator_.fault_came_ = true;
+                return;
+            }
+            at -= size;
+        }
     }
 
     CountingCommunicator& communicator_;
@@ -169,7 +188,7 @@ void CountingCommunicator::reset() {
 
 void CountingCommunicator::count(Traffic traffic, std::size_t sent, std::uint64_t messages) {
     if (exchanges_left_ && *exchanges_left_ == 0) {
-        link_is_lost_ = true;
+        *fault_came_ = true;
         throw LinkLost("its link was cut before " + exchange_text(traffic));
     }
     if (exchanges_left_)

@@ -22,6 +22,29 @@ bool names_rank(const std::string& text, int rank) {
     return false;
 }
 
+/// A damaged mask ends the run, or it is another mask of as many bits: nobody can tell that.
+void a_damaged_mask_is_told(Trial& trial, const Fault& fault, Scenario scenario) {
+    const RunRecording& undamaged = trial(trial.steps());
+    const RunRecording& ran = trial.failing(std::move(scenario));
+    trial.classify(ran.fault_came, "a mask was damaged");
+    if (!ran.fault_came)
+        return trial.expect(ran.error.empty(), "the run ended before its end: " + ran.error);
+    const auto rank = static_cast<std::size_t>(fault.rank);
+    const std::string who = "a mask came damaged to rank " + std::to_string(rank);
+    const std::string& told = ran.ended.at(rank);
+    if (!told.empty())
+        return trial.expect(told.find("mask") != std::string::npos,
+                            who + ", which ends, but does not say so: " + told);
+    bool differs = ran.coming.at(rank) != undamaged.coming.at(rank);
+    check_count(trial, ran.coming.at(rank), trial.run().steps + 1, fault.rank);
+    for (std::size_t step = 0; step < ran.after.size(); ++step) {
+        const std::vector<std::uint8_t>& mask = ran.after[step].views.at(rank).mask;
+        differs = differs || mask != undamaged.after[step].views.at(rank).mask;
+        check_count(trial, mask, static_cast<Index>(step) + 1, fault.rank);
+    }
+    trial.expect(differs, who + ", which takes it for the undamaged one");
+}
+
 void all_ranks_are_told(Trial& trial) {
     const Case& run = trial.run();
     const Index step = run.chosen_place % run.steps + 1;
@@ -32,7 +55,12 @@ void all_ranks_are_told(Trial& trial) {
     fault.leaves = run.chosen_place % 4 == 3;
     fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
     Scenario scenario = trial.steps();
-    scenario.actions[static_cast<std::size_t>(step - 1)].fault = fault;
+    std::optional<Fault>& given = scenario.actions[static_cast<std::size_t>(step - 1)].fault;
+    given = fault;
+    if (run.chosen_place % 4 == 2 && trial.implementation().names_differences()) {
+        given->bit = run.seed;
+        return a_damaged_mask_is_told(trial, fault, std::move(scenario));
+    }
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came && fault.leaves, "a rank left");
     trial.classify(ran.fault_came && !fault.leaves, "a link was cut");
@@ -55,7 +83,9 @@ void all_ranks_are_told(Trial& trial) {
 std::vector<Property> fault_properties() {
     return {{0,
              "fault",
-             "A rank whose link is cut, or that leaves, ends all ranks, and they name it.",
+             "A rank whose link is cut, or that leaves, ends all ranks, and they name it; so does a mask "
+             "that came "
+             "damaged.",
              any_case,
              all_ranks_are_told,
              {"a link was cut", "a rank left"},

@@ -59,28 +59,6 @@ void replicas_agree(Trial& trial) {
                         history.coming[rank]);
 }
 
-void check_count(Trial& trial, const std::vector<std::uint8_t>& mask, Index t, int rank) {
-    const Case& run = trial.run();
-    const double density = density_by_hand(run, t);
-    for (const SegmentByHand& segment : segments_by_hand(run)) {
-        Index count = 0;
-        for (Index index = segment.begin; index < segment.end; ++index)
-            count += selected(mask, index) ? 1 : 0;
-        const double product = density * static_cast<double>(segment.size());
-        const Index k = segment.always_dense
-                            ? segment.size()
-                            : std::min(segment.size(), std::max<Index>(1, static_cast<Index>(product)));
-        trial.expect_at(count == k, t, segment.begin,
-                        "the mask has " + std::to_string(count) +
-                            " coordinates in the segment that begins here, of " +
-                            std::to_string(segment.size()) + "; it should have " + std::to_string(k),
-                        rank);
-    }
-    for (Index index = run.size(); index < static_cast<Index>(mask.size()) * 8; ++index)
-        trial.expect_at(!selected(mask, index), t, index, "the mask has a bit beyond the last coordinate",
-                        rank);
-}
-
 void count_is_right(Trial& trial) {
     trial.classify(
         std::ranges::any_of(trial.run().tensors, [](const auto& tensor) { return tensor.always_dense; }),
@@ -135,6 +113,28 @@ void order_is_right(Trial& trial) {
 }
 
 } // namespace
+
+void check_count(Trial& trial, const std::vector<std::uint8_t>& mask, Index t, int rank) {
+    const Case& run = trial.run();
+    const double density = density_by_hand(run, t);
+    for (const SegmentByHand& segment : segments_by_hand(run)) {
+        Index count = 0;
+        for (Index index = segment.begin; index < segment.end; ++index)
+            count += selected(mask, index) ? 1 : 0;
+        const double product = density * static_cast<double>(segment.size());
+        const Index k = segment.always_dense
+                            ? segment.size()
+                            : std::min(segment.size(), std::max<Index>(1, static_cast<Index>(product)));
+        trial.expect_at(count == k, t, segment.begin,
+                        "the mask has " + std::to_string(count) +
+                            " coordinates in the segment that begins here, of " +
+                            std::to_string(segment.size()) + "; it should have " + std::to_string(k),
+                        rank);
+    }
+    for (Index index = run.size(); index < static_cast<Index>(mask.size()) * 8; ++index)
+        trial.expect_at(!selected(mask, index), t, index, "the mask has a bit beyond the last coordinate",
+                        rank);
+}
 
 std::vector<Property> mask_properties() {
     return {

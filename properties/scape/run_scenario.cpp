@@ -27,20 +27,6 @@ namespace fs = std::filesystem;
 using distributed::Communicator;
 using distributed::CountingCommunicator;
 
-/// Notes whether a rank's link was cut, however the rank reacted.
-class NotesACut {
-  public:
-    NotesACut(const CountingCommunicator& communicator, RankRecord& record)
-        : communicator_(communicator), record_(record) {}
-    ~NotesACut() { record_.fault_came = record_.fault_came || communicator_.has_lost_link(); }
-    NotesACut(const NotesACut&) = delete;
-    NotesACut& operator=(const NotesACut&) = delete;
-
-  private:
-    const CountingCommunicator& communicator_;
-    RankRecord& record_;
-};
-
 /// The actions between two restarts.
 struct Stage {
     Setup setup;
@@ -306,7 +292,7 @@ class RankedImplementation final : public Implementation {
             scenario.odd && scenario.odd->rank == ranks.rank() ? scenario.odd->setup : stage.setup;
         const auto place = ranked_.place ? ranked_.place(given, ranks) : nullptr;
         CountingCommunicator communicator(place ? place->communicator() : ranks);
-        const NotesACut notes_a_cut(communicator, record);
+        communicator.note_faults_in(record.fault_came);
         const auto candidate = place ? place->make(given, communicator) : ranked_.make(given, communicator);
         if (given.begun)
             candidate->begin_at(*given.begun);
@@ -319,7 +305,10 @@ class RankedImplementation final : public Implementation {
                     record.ended = "it left";
                     return;
                 }
-                communicator.lose_link_after(action.fault->exchanges);
+                if (action.fault->bit)
+                    communicator.damage(distributed::Traffic::mask, *action.fault->bit);
+                else
+                    communicator.lose_link_after(action.fault->exchanges);
             }
             Outcome outcome;
             switch (action.kind) {

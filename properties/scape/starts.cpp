@@ -149,12 +149,43 @@ bool cuts_a_segment(Setup& setup, const Case& run) {
     });
 }
 
-void none_begins_with_impossible_settings(Trial& trial, const Scenario& scenario) {
+/// Problems that cannot be, and the word that an error about them has.
+std::vector<std::pair<std::string, problem::Problem>> impossible_problems(const problem::Problem& good) {
+    std::vector<std::pair<std::string, problem::Problem>> all;
+    const auto with = [&](const char* word) -> problem::Problem& {
+        return all.emplace_back(word, good).second;
+    };
+    with("weight_decay").settings.more_weight_decays = {0.5, -0.5};
+    with("groups").settings.groups = {good.workers, 1};
+    with("groups").settings.groups = {good.workers + 1, -1};
+    with("segments").segments.pop_back();
+    --with("segments").segments.back().end;
+    ++with("segments").segments.back().end;
+    ++with("segments").segments.back().begin;
+    with("segments").segments.back().owner = good.workers;
+    with("segments").segments.back().owner = -1;
+    if (good.algorithm == problem::Algorithm::adams) {
+        with("clip_norm").settings.clip_norm = 1.0;
+        with("payload").settings.payload = problem::Payload::bf16;
+        with("groups").settings.groups = {good.workers};
+    }
+    return all;
+}
+
+void none_begins_with_impossible_problems(Trial& trial, const Scenario& scenario) {
+    const auto expect_refused = [&](Scenario impossible, const std::string& what) {
+        expect_none_begins(trial, std::move(impossible), "all ranks are given impossible " + what, what);
+    };
+    for (const auto& [what, problem] : impossible_problems(scenario.setup.problem)) {
+        Scenario impossible = scenario;
+        impossible.setup.problem = problem;
+        expect_refused(std::move(impossible), what);
+    }
     const auto [what, all] = gate::impossible_settings(scenario.setup.problem.settings, trial.run().seed);
     for (const problem::HyperParameters& settings : all) {
         Scenario impossible = scenario;
         impossible.setup.problem.settings = settings;
-        expect_none_begins(trial, std::move(impossible), "all ranks are given an impossible " + what, what);
+        expect_refused(std::move(impossible), what);
     }
 }
 
@@ -175,7 +206,7 @@ void none_begins(Trial& trial) {
         Setup cut = good;
         if (of.algorithm() != problem::Algorithm::scape || run.chosen_place / 18 % 3 > 0 ||
             !cuts_a_segment(cut, run))
-            return none_begins_with_impossible_settings(trial, scenario);
+            return none_begins_with_impossible_problems(trial, scenario);
         scenario.setup = std::move(cut);
         return expect_none_begins(trial, std::move(scenario), "ranges cut a segment whose mean is rounded",
                                   "payload");

@@ -33,6 +33,8 @@ namespace truestep::properties::scape {
 /// A rank's view before an action: at first the initial parameters, and zeros.
 [[nodiscard]] const ObservedState& before(const RecordedRun& ran, std::size_t action, int rank);
 
+/// Expects a mask of step t that has as many bits of each segment as it must.
+void check_count(Trial& trial, const std::vector<std::uint8_t>& mask, Index t, int rank);
 [[nodiscard]] bool selected(const std::vector<std::uint8_t>& mask, Index index);
 
 /// Section 4.2 in the arithmetic of section 5.

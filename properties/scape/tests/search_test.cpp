@@ -116,6 +116,10 @@ class NamesNobody final : public Changed {
     }
 };
 
+std::unique_ptr<RankUnderTest> takes_any_mask(const Setup& setup, Communicator& communicator) {
+    return planted::make_plain(setup, communicator, planted::Bug::none);
+}
+
 class SendsTwice final : public Changed {
   public:
     SendsTwice(const Setup& setup, Communicator& communicator)
@@ -267,6 +271,16 @@ TEST(Properties, FaultFailsWhereNobodyIsNamed) {
               std::string::npos)
         << result.counterexample->finding->message();
     EXPECT_FALSE(search_for(*made_by<Changed>(), "fault").counterexample);
+}
+
+TEST(Properties, FaultFailsWhereADamagedMaskIsTaken) {
+    const auto taker =
+        on_ranks({.name = "taker", .make = takes_any_mask, .names_differences = true}, threads());
+    const auto result = search_for(*taker, "fault");
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_NE(std::string(result.counterexample->finding->message()).find("it should have"),
+              std::string::npos)
+        << result.counterexample->finding->message();
 }
 
 TEST(Search, AStepThatARestoreDoesNotUndoIsAViolation) {

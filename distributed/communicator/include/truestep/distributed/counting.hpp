@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
@@ -72,7 +73,14 @@ class CountingCommunicator final : public Communicator {
     void disturb(const Disturbance& disturbance);
     /// Cuts this rank's link after this many more exchanges: every later start throws LinkLost.
     void lose_link_after(std::uint64_t exchanges) { exchanges_left_ = exchanges; }
-    [[nodiscard]] bool has_lost_link() const { return link_is_lost_; }
+    /// From here on this bit of each exchange of the kind comes as another, counted modulo what comes. Only
+    /// where the host can read it.
+    void damage(Traffic traffic, std::uint64_t bit) {
+        damaged_ = {traffic, bit};
+        disturbs_ = true;
+    }
+    /// Sets `came` once the link is lost or a bit comes as another, however the rank reacts.
+    void note_faults_in(bool& came) { fault_came_ = &came; }
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -117,7 +125,9 @@ class CountingCommunicator final : public Communicator {
     Disturbance disturbance_;
     bool disturbs_ = false;
     std::optional<std::uint64_t> exchanges_left_;
-    bool link_is_lost_ = false;
+    std::optional<std::pair<Traffic, std::uint64_t>> damaged_;
+    bool unnoted_ = false;
+    bool* fault_came_ = &unnoted_;
     Bytes bytes_{};
     Counts exchanges_{};
     Counts messages_{};

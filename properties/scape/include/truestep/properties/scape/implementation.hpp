@@ -113,11 +113,12 @@ class RankUnderTest {
 using MakeRank = std::function<std::unique_ptr<RankUnderTest>(const Setup& setup,
                                                               distributed::Communicator& communicator)>;
 
-/// One rank fails in an action, and no rank begins another.
+/// One rank fails in an action, or gets a damaged mask.
 struct Fault {
     int rank = 0;
-    bool leaves = false;         ///< it ends silently before the action; else its link is lost
-    std::uint64_t exchanges = 0; ///< how many it can still start
+    bool leaves = false;              ///< it ends silently before the action; else its link is lost
+    std::uint64_t exchanges = 0;      ///< how many it can still start
+    std::optional<std::uint64_t> bit; ///< instead of both: one of each mask that comes to it is another
 };
 
 /// Invalid buckets (section 20). The step must end with an error on all ranks, and is recorded as refused.

@@ -142,6 +142,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"stopped on the way"},
     {"a link was cut", 40},
     {"a rank left", 10},
+    {"a mask was damaged"},
     {"a refusal", 25},
     {"two refusals at once", 10},
     {"a delay", 25},
