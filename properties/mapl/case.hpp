@@ -77,6 +77,7 @@ inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"orders that part", 80},
     {"too large a payload", 20},
     {"too large a codeword", 5},
+    {"a damaged message"},
     {"a projection overflows"}};
 
 /// The settings of a case; a line has all of them: "rank=2,width=4,workers=3,...".

@@ -239,8 +239,7 @@ class Player {
     void forward(Index step, Index micro) {
         tapped_.when = key(step, micro, "forward");
         const Index name = name_of(step, micro);
-        const auto& dies = scenario_.dies;
-        if (rank_ == dies.rank && step == dies.step && micro == dies.micro)
+        if (scenario_.dies.now(rank_, step, micro) && !(tapped_.damage = scenario_.dies.damages))
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;

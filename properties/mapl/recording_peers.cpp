@@ -24,6 +24,13 @@ void RecordingPeers::note_later(int peer, Reads reads, std::size_t bytes) {
     all.resize(all.size() + bytes);
 }
 
+std::shared_ptr<const void> RecordingPeers::damaged(const void* message, std::size_t bytes) {
+    const auto* const begin = static_cast<const std::uint8_t*>(message);
+    const auto copy = std::make_shared<std::vector<std::uint8_t>>(begin, begin + bytes);
+    std::exchange(damage, {})(*copy);
+    return {copy, copy->data()};
+}
+
 void RecordingPeers::settle() {
     for (const Pending& one : std::exchange(pending_, {}))
         if (one.bytes > 0)

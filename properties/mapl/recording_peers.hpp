@@ -24,6 +24,9 @@ class RecordingPeers final : public distributed::Peers {
         : inner_(inner), wire_(wire), named_(std::move(named)) {}
 
     std::string when{}; ///< what the rank is doing
+    /// Changes a message on its way.
+    using Damage = std::function<void(std::vector<std::uint8_t>&)>;
+    Damage damage{}; ///< of the next message, if any
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -31,6 +34,8 @@ class RecordingPeers final : public distributed::Peers {
     void send(distributed::Traffic traffic, int peer, std::uint64_t number,
               std::shared_ptr<const void> message, std::size_t bytes) override {
         note(peer, message.get(), bytes);
+        if (damage)
+            message = damaged(message.get(), bytes);
         inner_.send(traffic, peer, number, std::move(message), bytes);
     }
     [[nodiscard]] std::unique_ptr<distributed::IncomingMessage>
@@ -60,6 +65,8 @@ class RecordingPeers final : public distributed::Peers {
         std::size_t bytes;
         Reads reads;
     };
+
+    std::shared_ptr<const void> damaged(const void* message, std::size_t bytes);
 
     distributed::Peers& inner_;
     Wire& wire_;

@@ -14,6 +14,7 @@
 #include <truestep/reference/mapl/matrix.hpp>
 
 #include "case.hpp"
+#include "recording_peers.hpp"
 
 namespace truestep::properties::mapl {
 
@@ -80,6 +81,11 @@ struct Scenario {
         int rank = -1;
         Index step = 0;
         Index micro = 0;
+        RecordingPeers::Damage damages{}; ///< its message comes like this instead
+
+        [[nodiscard]] bool now(int of, Index in, Index next) const {
+            return rank == of && step == in && micro == next;
+        }
     } dies{};
 
     [[nodiscard]] int workers() const { return static_cast<int>(run.workers); }

@@ -3,6 +3,7 @@
 import concurrent.futures
 import copy
 import importlib.util
+import pickle
 import tempfile
 import threading
 import unittest
@@ -47,6 +48,13 @@ class States(unittest.TestCase):
         for make in scape, gasloc:
             with self.subTest(make.__name__):
                 test(make)
+
+    def test_copies_and_pickles_are_refused(self) -> None:
+        def test(make: Callable[..., torch.optim.Optimizer]) -> None:
+            for copied in copy.copy, copy.deepcopy, pickle.dumps:
+                with self.assertRaisesRegex(truestep.Error, "neither copied nor pickled.*state_dict"):
+                    copied(make(make_model()))
+        self.of_both(test)
 
     def test_every_parameter_has_an_entry(self) -> None:
         """Where there is none, PyTorch's get_state_dict() takes a step, with zeros for gradients."""

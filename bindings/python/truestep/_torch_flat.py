@@ -130,6 +130,10 @@ class FlatOptimizer(torch.optim.Optimizer):
             raise Error(f"add_param_group: {self._why_whole}; make a new optimizer with all parameters")
         super().add_param_group(_named(param_group))
 
+    def __getstate__(self) -> Any:
+        raise Error(f"a {type(self).__name__} can be neither copied nor pickled, because its state is libtruestep's; make another one and "
+                    "give it this one's state_dict()")
+
     def _settings_of(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
         return settings(groups, self._settings, self._apart)
 
