@@ -198,7 +198,7 @@ class Judge:
         if area.mpi:
             yield True, "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
         elif area.implementations == [PACKAGE]:
-            program = f"'{self.tree.python()}' '{self.tree.folder}/bindings/python/tests/gate_program.py'"
+            program = f"'{self.tree.python()}' '{self.tree.folder}/bindings/python/tests/gate_recorded.py'"
             yield True, "package", "truestep_abi", [*gate, *OF_PACKAGE[area.system], "--program", program, "--level", "exact"]
         elif area.system:
             yield True, "gate", GATE, gate + chosen
@@ -220,14 +220,19 @@ class Judge:
             "PYTHONPATH": str(self.tree.folder / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"}, until)
 
     def measure(self, area):
-        for _, name, _, command in self.commands(area):
-            if (area.system, name, command[-1]) in self.usual:
+        for is_gate, name, _, command in self.commands(area):
+            if self.key(area, is_gate, name, command) in self.usual:
                 continue
             begin = time.monotonic()
             status, said = self.run(command, 1800)
             if status != 0:
                 raise Trouble(f"{name} does not pass as the tree is: {' '.join(command)}\n" + "\n".join(said.splitlines()[-20:]))
-            self.usual[area.system, name, command[-1]] = time.monotonic() - begin
+            self.usual[self.key(area, is_gate, name, command)] = time.monotonic() - begin
+
+    @staticmethod
+    def key(area, is_gate, name, command):
+        """Of `usual`. A unit test takes as long for any area."""
+        return area.system if is_gate else None, name, command[-1]
 
     def judge(self, mutant, area):
         undo = self.tree.put(mutant)
@@ -257,7 +262,7 @@ class Judge:
                 built, _ = self.tree.make(target)
                 if not built:
                     return "killed by unit tests only", f"{target} does not build"
-            limit = self.least + 6 * self.usual[area.system, name, command[-1]]
+            limit = self.least + 6 * self.usual[self.key(area, is_gate, name, command)]
             if is_gate:
                 status, said = self.run(command, limit, until="  to repeat it:\n")
                 if status is None:

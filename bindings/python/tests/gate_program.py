@@ -125,8 +125,7 @@ class System:
         self.links = links
 
     def answer(self, asked: Message) -> Message:
-        made: Message | None = getattr(self, asked["do"])(asked)
-        return made or {}
+        return getattr(self, asked["do"])(asked) or {}
 
 
 class SCAPE(System):
@@ -381,7 +380,7 @@ class MAPL(System):
         return (self.CALLS.get(do) or getattr(Side, do))(self.sides[side], asked) or {}
 
 
-def main() -> None:
+def main(systems: dict[str, Callable[[Links], System]]) -> None:
     links = Links()
     system: System | None = None
     for line in sys.stdin:
@@ -389,7 +388,7 @@ def main() -> None:
         if asked["do"] == "end" and "side" not in asked:
             break
         if asked["do"] == "hello":
-            system = {"scape": SCAPE, "gasloc": GASLoC, "mapl": MAPL}[asked["system"]](links)
+            system = systems[asked["system"]](links)
             made = {"protocol": 1, "name": "package", "level": "exact", **system.hello}
         else:
             assert system is not None
@@ -397,4 +396,5 @@ def main() -> None:
         print(json.dumps({"id": asked["id"], "did": asked["do"], **made}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main({"scape": SCAPE, "gasloc": GASLoC, "mapl": MAPL})

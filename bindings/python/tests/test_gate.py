@@ -1,4 +1,5 @@
-"""The gate drives this package's optimizer, worker and boundary, a process a rank: they pass, and mistakes in how they are called do not."""
+"""The gate drives this package's optimizer, worker and boundary, a process a rank, with recorders beside them: they pass, and mistakes in how
+they are called do not."""
 
 import os
 import subprocess
@@ -11,10 +12,11 @@ import needs
 
 needs.numpy()
 PROGRAM = Path(__file__).with_name("gate_program.py")
+RECORDED = Path(__file__).with_name("gate_recorded.py")
 
 
 class Gate(unittest.TestCase):
-    def check(self, system: str, *options: str, program: Path = PROGRAM) -> subprocess.CompletedProcess[str]:
+    def check(self, system: str, *options: str, program: Path = RECORDED) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")])  # a changed copy stands elsewhere
         return subprocess.run([os.environ["TRUESTEP_TOOL"], "check", system, "--program", f"'{sys.executable}' '{program}'", "--brief", *options],
                               env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
@@ -24,11 +26,11 @@ class Gate(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         self.assertRegex(ran.stdout, r"\b[1-9]\d* passed, 0 failed")
 
-    def refuses(self, system: str, right: str, wrong: str, message: str, *options: str) -> None:
-        text = PROGRAM.read_text()
+    def refuses(self, system: str, right: str, wrong: str, message: str, *options: str, of: Path = PROGRAM) -> None:
+        text = of.read_text()
         self.assertIn(right, text)
         with tempfile.TemporaryDirectory() as folder:
-            broken = Path(folder, PROGRAM.name)
+            broken = Path(folder, of.name)
             broken.write_text(text.replace(right, wrong))
             ran = self.check(system, "--cases", "20", "--property", "reference", *options, program=broken)
         self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
@@ -38,10 +40,12 @@ class Gate(unittest.TestCase):
         pinned = ["--tensors", "a:13,b:5:dense"]  # gate_program.py's densities fit small tensors
         self.passes("scape", "--cases", "10", "--workers", "1,2,3", *pinned)
         self.refuses("scape", 'asked["learning_rate"]', '2 * asked["learning_rate"]', "parameters of rank", *pinned)
+        self.refuses("scape", 'recorder.step(asked["learning_rate"]', 'recorder.step(2 * asked["learning_rate"]', "asked for 'view'", *pinned, of=RECORDED)
 
     def test_gasloc(self) -> None:
         self.passes("gasloc", "--cases", "10", "--workers", "1,2,3")
         self.refuses("gasloc", "self.worker.step(self.read(path), rate)", "self.worker.step(self.read(path), 2 * rate)", "is not the reference's")
+        self.refuses("gasloc", "recorder.round(max(rates, key=len)", "recorder.round([0.0 for _ in max(rates, key=len)]", "asked for 'view'", of=RECORDED)
 
     def test_mapl(self) -> None:
         self.passes("mapl", "--cases", "2", "--workers", "2,3")

@@ -1,0 +1,137 @@
+"""gate_program.py with recorders beside the optimizers: what is recorded of each case has to verify, whichever way it is recorded."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import gate_program
+import truestep
+from gate_program import RANK, RANKS, Message, floats
+
+
+class Recording:
+    """Brings what all ranks have to rank 0, which records it, and ends the program where the recording does not verify."""
+
+    def __init__(self, links: gate_program.Links) -> None:
+        self.links, self.cases, self.recorder = links, 0, None
+        self.folder = Path(os.environ["TRUESTEP_RENDEZVOUS"])  # all ranks have it, and the gate removes it
+
+    def begin(self, recorder: Any, each_its_own: bool = False) -> None:
+        """Of the case that has just begun. `each_its_own`: every rank has a recorder, and writes a file."""
+        self.recorder, self.each_its_own, self.recorded, self.verified = recorder, each_its_own, 0, 0
+
+    def stop(self) -> None:
+        self.recorder = None
+
+    def of_all(self, mine: Any) -> list[Any] | None:
+        """What each rank has, on rank 0."""
+        self.recorded += 1
+        if RANK > 0:
+            self.links.send(0, ("recorded", self.recorded), mine)
+            return None
+        return [mine, *(self.links.receive(rank, ("recorded", self.recorded)) for rank in range(1, RANKS))]
+
+    def verify(self) -> None:
+        if self.recorder is None or self.recorded == self.verified:
+            return
+        path = self.folder / f"recorded.rank{RANK}.safetensors"
+        if RANK == 0 or self.each_its_own:
+            self.recorder.write(path)
+        paths = self.of_all(str(path)) if self.each_its_own else [path]
+        self.verified = self.recorded
+        if RANK == 0:
+            verdict = truestep.verify(paths)
+            assert verdict.status in ("PASSED", "MISTRUSTED"), verdict.text  # some cases are all zeros, and prove nothing
+
+
+class SCAPE(gate_program.SCAPE):
+    def __init__(self, links: gate_program.Links) -> None:
+        super().__init__(links)
+        self.recording = Recording(links)
+
+    def case(self, case: Message) -> Message | None:
+        answer = super().case(case)
+        self.recording.stop()
+        if self.optimizer is not None:
+            self.recording.begin(self.made_recorder(floats(case["parameters"])), self.way() == 2)
+        return answer
+
+    def way(self) -> int:
+        return self.links.case % 4
+
+    def made_recorder(self, parameters: Any) -> Any:
+        plain = self.asked["clip_norm"] == 0 and not self.asked["payload"].startswith("e5m2")  # else a sample needs more
+        ways: list[dict[str, Any]] = [{}, {"spool": self.recording.folder / f"spool{RANK}"}, {"rank": RANK}, {"sample": 0.5} if plain else {}]
+        return truestep.Recorder(self.optimizer.problem, parameters, "gate", **ways[self.way()])
+
+    def change_density(self, density: float) -> None:
+        if density != self.density:
+            self.recording.stop()
+        super().change_density(density)
+
+    def step(self, asked: Message) -> Message:
+        answer = super().step(asked)
+        if answer["did"] == "halted":
+            self.recording.stop()
+        if answer["did"] != "taken" or self.recording.recorder is None:
+            return answer
+        of = self.optimizer
+        mine = floats(asked["gradient"]), of.residual
+        all_of_them = [mine] if self.recording.each_its_own else self.recording.of_all(mine)
+        if self.recording.each_its_own:
+            self.recording.recorded += 1
+        if all_of_them:
+            gradients, residual = map(list, zip(*all_of_them))
+            self.recording.recorder.step(asked["learning_rate"], [self.given(one) for one in gradients], parameters=of.parameters, first_moment=of.first_moment,
+                                         residual=residual, mask=of.mask, next_mask=of.next_mask)
+        return answer
+
+    def view(self, asked: Message) -> Message:
+        self.recording.verify()
+        return super().view(asked)
+
+    def restore(self, asked: Message) -> Message | None:
+        self.recording.stop()
+        return super().restore(asked)
+
+
+class GASLoC(gate_program.GASLoC):
+    def __init__(self, links: gate_program.Links) -> None:
+        super().__init__(links)
+        self.recording = Recording(links)
+
+    def case(self, case: Message) -> None:
+        super().case(case)
+        self.recording.stop()
+        if self.size > 0:
+            self.recording.begin(truestep.gasloc.Recorder(self.worker.problem, floats(case["parameters"]), "gate"))
+
+    def round(self, asked: Message) -> Message:
+        answer = super().round(asked)
+        if self.ended:
+            self.recording.stop()
+        if self.recording.recorder is None:
+            return answer
+        state = self.worker.state
+        try:
+            all_of_them = self.recording.of_all(([floats(path) for path in asked["gradients"]], asked["learning_rates"], state))
+        except EOFError:  # another worker has halted
+            self.recording.stop()
+            return answer
+        if all_of_them:
+            gradients, rates, states = zip(*all_of_them)
+            self.recording.recorder.round(max(rates, key=len), gradients, **{
+                name: [getattr(one, name) for one in states] for name in ("parameters", "first_moment", "second_moment") if getattr(state, name).size})
+        return answer
+
+    def view(self, asked: Message) -> Message:
+        self.recording.verify()
+        return super().view(asked)
+
+    def restore(self, asked: Message) -> None:
+        self.recording.stop()
+        super().restore(asked)
+
+
+if __name__ == "__main__":
+    gate_program.main({"scape": SCAPE, "gasloc": GASLoC, "mapl": gate_program.MAPL})
