@@ -135,17 +135,17 @@ class CountingCommunicator::Disturbed final : public Exchange {
 
     void damage() const {
         const auto& damaged = communicator_.damaged_;
+        if (!damaged || damaged->first != traffic_ || !communicator_.host_can_read(traffic_))
+            return;
         std::size_t bytes = 0;
         for (const Stretch& part : place_.received)
             bytes += part.size;
-        if (!damaged || damaged->first != traffic_ || bytes == 0 || !communicator_.host_can_read(traffic_))
-            return;
-        std::size_t at = damaged->second / 8 % bytes;
+        const auto bit = static_cast<unsigned>(damaged->second % 9);
+        std::size_t at = bytes > 0 ? damaged->second / 9 % bytes : 0;
         for (const auto& [begin, size] : place_.received) {
             if (at < size) {
-                place_.begin[begin + at] ^= std::byte{1} << static_cast<unsigned>(damaged->second % 8);
-                *communicator_.fault_came_ = true;
-                return;
+                place_.begin[begin + at] ^= bit < 8 ? std::byte{1} << bit : std::byte{255};
+                return communicator_.note_fault();
             }
             at -= size;
         }
@@ -168,14 +168,19 @@ CountingCommunicator::CountingCommunicator(Communicator& inner, const Disturbanc
     disturb(disturbance);
 }
 
-void CountingCommunicator::disturb(const Disturbance& disturbance) {
+void CountingCommunicator::disturb(Disturbance disturbance) {
     disturbance_ = disturbance;
     const auto any = [](const auto& values) {
         using Value = std::decay_t<decltype(values[0])>;
         return std::ranges::any_of(values, [](const Value& value) { return value != Value{}; });
     };
     disturbs_ = any(disturbance.delay) || any(disturbance.late_start) || any(disturbance.hold_back) ||
-                disturbance.newest_first;
+                disturbance.newest_first || damaged_.has_value();
+}
+
+void CountingCommunicator::note_fault() const {
+    if (fault_came_ != nullptr)
+        *fault_came_ = true;
 }
 
 CountingCommunicator::~CountingCommunicator() = default;
@@ -188,7 +193,7 @@ void CountingCommunicator::reset() {
 
 void CountingCommunicator::count(Traffic traffic, std::size_t sent, std::uint64_t messages) {
     if (exchanges_left_ && *exchanges_left_ == 0) {
-        *fault_came_ = true;
+        note_fault();
         throw LinkLost("its link was cut before " + exchange_text(traffic));
     }
     if (exchanges_left_)

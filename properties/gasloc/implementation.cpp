@@ -182,6 +182,8 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
         } catch (const Halted& halted) {
             life.halted = round;
             life.reason = halted.what();
+            if (placement().names_differences)
+                life.after_halt = subject->state();
             break;
         } catch (const distributed::Aborted& aborted) {
             life.left_alone = round;

@@ -37,6 +37,7 @@ struct RankRecording {
     Index halted = 0;         ///< the round in which it halted as its model was not finite; 0: it did not
     Index left_alone = 0;     ///< the round in which a neighbour did not come; 0: all came
     std::string reason;       ///< its message then
+    State after_halt;         ///< which users look at; empty if it shows none
     std::string refused;      ///< why it did not begin
     std::string taken;        ///< what it should have refused, and did not
     std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
@@ -47,7 +48,7 @@ struct RankRecording {
     [[nodiscard]] const std::string& why() const { return refused.empty() ? reason : refused; }
 
     void fields(auto& visit) {
-        visit(rounds, begun, restarted, halted, left_alone, reason, refused, taken, others);
+        visit(rounds, begun, restarted, halted, left_alone, reason, after_halt, refused, taken, others);
     }
 };
 

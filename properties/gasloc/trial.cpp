@@ -2,6 +2,8 @@
 #include "trial.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include <truestep/reference/gasloc/reference.hpp>
@@ -129,8 +131,10 @@ std::vector<RankRecording> expected_lives(const Scenario& scenario) {
                     seen.sent[neighbour.worker] = bytes;
             }
             // A worker that was left alone does not get as far as halting.
-            if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i)))
+            if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i))) {
                 lives[i].halted = round;
+                lives[i].after_halt = seen.state;
+            }
             ended[i] = lives[i].ended() > 0;
             if (ended[i])
                 continue;
@@ -219,6 +223,14 @@ void Trial::same_states(const std::vector<RankRecording>& expected,
 
 namespace {
 
+/// The same, but that one that is no number is as good as another.
+Floats without_kinds(Floats values) {
+    for (float& value : values)
+        if (std::isnan(value))
+            value = std::numeric_limits<float>::quiet_NaN();
+    return values;
+}
+
 bool names_who_halted(const std::string& reason, const std::vector<RankRecording>& expected) {
     for (std::size_t rank = 0; rank < expected.size(); ++rank)
         if (expected[rank].halted > 0 &&
@@ -247,6 +259,9 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
             } else if (right != wanted.rounds.end()) {
                 did_not_end(round, i, life);
             }
+            if (wanted.halted == round && life.halted == round && !life.after_halt.theta.empty())
+                same(without_kinds(wanted.after_halt.theta), without_kinds(life.after_halt.theta), round,
+                     worker, "theta of the round in which it halted", whose);
             if (wanted.halted == round && life.halted != round)
                 violated(round, worker_text(worker, round) +
                                     " continues with a model that is not finite; it must halt");

@@ -19,6 +19,7 @@ namespace truestep::properties::mapl {
 [[nodiscard]] std::vector<gate::Property> quantization_properties();
 [[nodiscard]] std::vector<gate::Property> replica_properties();
 [[nodiscard]] std::vector<gate::Property> principal_properties();
+[[nodiscard]] std::vector<gate::Property> fault_properties();
 
 using Judge = void (*)(Trial&);
 using Change = Case (*)(Case);

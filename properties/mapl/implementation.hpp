@@ -48,6 +48,7 @@ class Implementation : public gate::Implementation {
     /// The recording of each rank. Throws where a rank failed.
     [[nodiscard]] virtual std::vector<RankRecording> run(const Scenario& scenario) const = 0;
     [[nodiscard]] virtual bool names_differences() const { return false; }
+    [[nodiscard]] virtual bool checks_messages() const { return false; }
 };
 
 /// An implementation on a group's ranks.
@@ -65,6 +66,7 @@ class GroupImplementation final : public gate::GroupImplementation<Implementatio
         return workers >= 2 && gate::GroupImplementation<Implementation>::takes(workers);
     }
     bool names_differences() const override { return placement().names_differences; }
+    bool checks_messages() const override { return placement().checks_messages; }
 
     /// The recordings are the same everywhere.
     [[nodiscard]] std::vector<RankRecording> run(const Scenario& scenario) const override;

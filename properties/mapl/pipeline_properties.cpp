@@ -1,6 +1,5 @@
 // Properties of the ranks of a pipeline: what they have in common, and what they send.
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 
@@ -305,62 +304,6 @@ void other_settings(Trial& trial) {
     }
 }
 
-/// Makes a sender's ids, or else its indices, the greatest numbers that their bits can hold. Returns
-/// whether those cannot be.
-bool sends_impossible_numbers(Scenario& fatal, bool ids) {
-    auto& of = fatal.dies;
-    of.rank = fatal.senders()[static_cast<std::size_t>(of.rank) % fatal.senders().size()];
-    const Settings settings = fatal.settings(fatal.stage_of(of.rank), Side::sender);
-    const std::size_t tokens =
-        fatal.ids(of.step, fatal.replica_of(of.rank) * fatal.run.micro + of.micro).size();
-    const std::size_t each = id_bytes(settings.vocabulary);
-    const bool codewords = settings.quantization.codewords > 0;
-    const std::size_t before =
-        codewords ? index_bytes(settings, tokens)
-                  : tokens * static_cast<std::size_t>(settings.rank) * value_bytes(settings.payload);
-    of.damages = [=](std::vector<std::uint8_t>& message) {
-        const auto border = message.begin() + static_cast<std::ptrdiff_t>(before);
-        std::fill(ids ? border : message.begin(),
-                  ids ? border + static_cast<std::ptrdiff_t>(tokens * each) : border, std::uint8_t{255});
-    };
-    return tokens > 0 &&
-           (ids ? settings.vocabulary < Index{1} << 8 * each
-                : codewords &&
-                      !std::has_single_bit(static_cast<std::uint64_t>(settings.quantization.codewords)));
-}
-
-// 19. If a stage dies, or sends what cannot be, all end with its name.
-void faults(Trial& trial) {
-    const Case& run = trial.run;
-    Scenario fatal = trial.scenario;
-    fatal.dies = {static_cast<int>(run.seed % run.ranks()), run.seed % run.steps, run.seed / 7 % run.micro};
-    Scenario damaged = fatal;
-    const bool ids = run.seed % 4 == 1;
-    const bool damages = (ids || run.seed % 4 == 3) && trial.candidate.names_differences() &&
-                         sends_impossible_numbers(damaged, ids);
-    trial.judged.kind(damages, "a damaged message");
-    if (damages)
-        fatal = damaged;
-    std::vector<RankRecording> seen = trial.play(fatal);
-    const std::string name = "rank " + std::to_string(fatal.dies.rank) +
-                             (!damages ? " has died"
-                              : ids    ? " sent the id "
-                                       : " sent the index ");
-    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-        const std::string line = seen[rank].refused["ended"];
-        trial.expect(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
-                     fatal.dies.step, [&] {
-                         return name + ", and rank " + std::to_string(rank) +
-                                (line.empty() ? " goes on" : " ends with: " + line);
-                     });
-    }
-}
-Case one_life(Case run) {
-    run.restart = 0;
-    run.micro = std::max<Index>(run.micro, 1);
-    return run;
-}
-
 std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::Overrides& overrides) {
     if (!overrides.empty())
         return {};
@@ -387,9 +330,7 @@ std::vector<gate::Property> pipeline_properties() {
         property(15, "restart", "A restart after any step changes no bit.", restart,
                  {"restart", "streamed"}, restarted, Replicas::any),
         property(15, "restart.settings", "A checkpoint of other settings is refused on both sides.",
-                 other_settings, {"restart"}, restarted),
-        property(19, "faults", "A stage dies or sends an impossible number, and all end with its name.",
-                 faults, {"several boundaries", "several micro-batches"}, one_life, Replicas::any)};
+                 other_settings, {"restart"}, restarted)};
     for (gate::Property& one : all)
         if (one.name == "ids")
             one.also = all_ids;

@@ -239,8 +239,8 @@ class Player {
     void forward(Index step, Index micro) {
         tapped_.when = key(step, micro, "forward");
         const Index name = name_of(step, micro);
-        if (scenario_.dies.now(rank_, step, micro) && !(tapped_.damage = scenario_.dies.damages))
-            throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
+        if (scenario_.fails.is_at(rank_, step, micro))
+            tapped_.damage = scenario_.fails.damage_unless_it_dies();
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
         const Flaw flaw = step == 0 && micro == 0 ? scenario_.flaw : Flaw::none;

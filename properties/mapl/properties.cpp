@@ -39,7 +39,7 @@ gate::Property property(int number, const std::string& name, const std::string& 
 std::vector<gate::Property> properties() {
     return gate::by_number({boundary_properties(), training_properties(), pipeline_properties(),
                             input_properties(), quantization_properties(), replica_properties(),
-                            principal_properties()});
+                            principal_properties(), fault_properties()});
 }
 
 } // namespace truestep::properties::mapl

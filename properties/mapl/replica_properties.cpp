@@ -172,8 +172,8 @@ void other_rate(Trial& trial) {
         trial.expect(line.find("has the rate ") != std::string::npos &&
                          line.find('\n') == std::string::npos,
                      0, [&] {
-                         return "the last replica's rate differs in a bit, and rank " +
-                                std::to_string(rank) + (line.empty() ? " takes it" : " says: " + line);
+                         return "the last replica has another rate, and rank " + std::to_string(rank) +
+                                (line.empty() ? " takes it" : " says: " + line);
                      });
     }
     trial.same(trial.seen, seen, "that of a run in which no rate was refused");

@@ -169,12 +169,15 @@ std::vector<int> Scenario::senders() const {
 }
 
 std::optional<double> Scenario::flawed_rate(int replica) const {
+    const double impossible = std::array{static_cast<double>(not_finite(run)), -0x1p-20,
+                                         0.52}[static_cast<std::size_t>(run.seed) % 3];
     if (flaw == Flaw::rate_impossible)
-        return std::array{static_cast<double>(not_finite(run)), -0x1p-20,
-                          0.52}[static_cast<std::size_t>(run.seed) % 3];
+        return impossible;
     if (flaw != Flaw::rate_of_one_replica)
         return std::nullopt;
-    return replica + 1 == run.replicas ? std::nextafter(rate_of(0), 1.0) : rate_of(0);
+    if (replica + 1 < run.replicas)
+        return rate_of(0);
+    return run.seed % 2 == 0 ? impossible : std::nextafter(rate_of(0), 1.0);
 }
 
 Floats Scenario::as_large(int rank, Index step, Floats made) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ enum class Flaw : std::uint8_t {
     anchor_within_a_step,  ///< set when all micro-batches have come back
     unlike_expected,       ///< a first micro-batch with more tokens than its receiver expects
     rate_impossible,       ///< of the sender's first step
-    rate_of_one_replica,   ///< likewise: the last one's differs from the others' in a bit
+    rate_of_one_replica,   ///< likewise: the last one's differs from the others' in a bit, or cannot be
     codeword_too_large,    ///< two tokens that meet a codeword; their sum is not finite
     last_not_finite,       ///< one micro-batch more than the sender's first step has
     file_of_other_settings ///< loaded at the restart
@@ -76,17 +77,22 @@ struct Scenario {
     Index awaits_more = 0;      ///< how many more tokens a receiver expects than come; fewer, if negative
     bool uneven_steps = false;  ///< each second step has one micro-batch more
     bool held_back = false;     ///< messages are as late, and in as small parts, as is allowed
-    /// The stage that dies before it takes this micro-batch forward; rank -1: none.
+    /// The stage that fails when it takes this micro-batch forward; rank -1: none.
     struct {
         int rank = -1;
         Index step = 0;
         Index micro = 0;
-        RecordingPeers::Damage damages{}; ///< its message comes like this instead
+        RecordingPeers::Damage damage{}; ///< to its message; none: it dies
 
-        [[nodiscard]] bool now(int of, Index in, Index next) const {
-            return rank == of && step == in && micro == next;
+        [[nodiscard]] bool is_at(int of_rank, Index in_step, Index of_micro) const {
+            return rank == of_rank && step == in_step && micro == of_micro;
         }
-    } dies{};
+        [[nodiscard]] RecordingPeers::Damage damage_unless_it_dies() const {
+            if (!damage)
+                throw std::runtime_error("rank " + std::to_string(rank) + " has died");
+            return damage;
+        }
+    } fails{};
 
     [[nodiscard]] int workers() const { return static_cast<int>(run.workers); }
     [[nodiscard]] int stage_of(int rank) const { return rank % workers(); }
@@ -105,7 +111,7 @@ struct Scenario {
     /// Returns what a stage on this rank has made, or 2^100 times that if the step is to overflow there.
     [[nodiscard]] Floats as_large(int rank, Index step, Floats made) const;
     /// Whether a run may end early, with a line that gives the reason.
-    [[nodiscard]] bool may_end() const { return dies.rank >= 0 || awaits_more != 0; }
+    [[nodiscard]] bool may_end() const { return fails.rank >= 0 || awaits_more != 0; }
 };
 
 [[nodiscard]] Scenario scenario_of(const Case& run);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <truestep/problem/mix64.hpp>
+
 #include "generators.hpp"
 #include "support.hpp"
 
@@ -23,26 +25,37 @@ bool names_rank(const std::string& text, int rank) {
 }
 
 /// A damaged mask ends the run, or it is another mask of as many bits: nobody can tell that.
-void a_damaged_mask_is_told(Trial& trial, const Fault& fault, Scenario scenario) {
+void a_damaged_mask_is_told(Trial& trial, int rank, Scenario scenario) {
     const RunRecording& undamaged = trial(trial.steps());
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came, "a mask was damaged");
+    const std::string what = "a mask came damaged to rank " + std::to_string(rank);
+    if (!ran.fault_came || ran.ended.at(static_cast<std::size_t>(rank)).empty())
+        trial.expect(ran.error.empty() && ran.coming.size() == undamaged.coming.size() &&
+                         ran.after.size() == undamaged.after.size(),
+                     what + ", and the run ended before its end: " + ran.error);
     if (!ran.fault_came)
-        return trial.expect(ran.error.empty(), "the run ended before its end: " + ran.error);
-    const auto rank = static_cast<std::size_t>(fault.rank);
-    const std::string who = "a mask came damaged to rank " + std::to_string(rank);
-    const std::string& told = ran.ended.at(rank);
-    if (!told.empty())
-        return trial.expect(told.find("mask") != std::string::npos,
-                            who + ", which ends, but does not say so: " + told);
-    bool differs = ran.coming.at(rank) != undamaged.coming.at(rank);
-    check_count(trial, ran.coming.at(rank), trial.run().steps + 1, fault.rank);
-    for (std::size_t step = 0; step < ran.after.size(); ++step) {
-        const std::vector<std::uint8_t>& mask = ran.after[step].views.at(rank).mask;
-        differs = differs || mask != undamaged.after[step].views.at(rank).mask;
-        check_count(trial, mask, static_cast<Index>(step) + 1, fault.rank);
+        return;
+    const auto at = static_cast<std::size_t>(rank);
+    if (!ran.ended[at].empty()) {
+        // The mask after the last step is needed by nobody else.
+        const bool after_the_last =
+            ran.after.size() == undamaged.after.size() && ran.after.back().views.size() == ran.ended.size();
+        for (std::size_t other = 0; other < ran.ended.size(); ++other)
+            trial.expect((after_the_last && other != at) ||
+                             ran.ended[other].find("mask") != std::string::npos,
+                         what + ", which ends, but rank " + std::to_string(other) +
+                             " is not told of a mask: " + ran.ended[other]);
+        return;
     }
-    trial.expect(differs, who + ", which takes it for the undamaged one");
+    bool differs = ran.coming[at] != undamaged.coming[at];
+    check_count(trial, ran.coming[at], trial.run().steps + 1, rank);
+    for (std::size_t step = 0; step < ran.after.size(); ++step) {
+        const std::vector<std::uint8_t>& mask = ran.after[step].views.at(at).mask;
+        differs = differs || mask != undamaged.after[step].views.at(at).mask;
+        check_count(trial, mask, static_cast<Index>(step) + 1, rank);
+    }
+    trial.expect(differs, what + ", which takes it for the undamaged one");
 }
 
 void all_ranks_are_told(Trial& trial) {
@@ -50,17 +63,21 @@ void all_ranks_are_told(Trial& trial) {
     const Index step = run.chosen_place % run.steps + 1;
     // A step has about so many exchanges; with buckets it has more.
     constexpr Index most_exchanges = 6;
+    // Only those that say what differs check masks, too: others may send some that any bit fits.
+    const bool damages = run.seed % 4 == 2 && trial.implementation().names_differences();
     Fault fault;
     fault.rank = run.chosen_rank % run.workers;
-    fault.leaves = run.chosen_place % 4 == 3;
+    fault.leaves = run.chosen_place % 4 == 3 && !damages;
     fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
+    if (damages)
+        fault.damage = problem::mix64(static_cast<std::uint64_t>(run.chosen_place));
     Scenario scenario = trial.steps();
-    std::optional<Fault>& given = scenario.actions[static_cast<std::size_t>(step - 1)].fault;
-    given = fault;
-    if (run.chosen_place % 4 == 2 && trial.implementation().names_differences()) {
-        given->bit = run.seed;
-        return a_damaged_mask_is_told(trial, fault, std::move(scenario));
-    }
+    scenario.actions[static_cast<std::size_t>(step - 1)].fault = fault;
+    if (damages) // the host can read what blocks exchange in one of their variants alone
+        scenario.setup.variant =
+            static_cast<std::size_t>(run.chosen_place) % trial.implementation().variants().size();
+    if (damages)
+        return a_damaged_mask_is_told(trial, fault.rank, std::move(scenario));
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came && fault.leaves, "a rank left");
     trial.classify(ran.fault_came && !fault.leaves, "a link was cut");
@@ -81,22 +98,22 @@ void all_ranks_are_told(Trial& trial) {
 } // namespace
 
 std::vector<Property> fault_properties() {
-    return {{0,
-             "fault",
-             "A rank whose link is cut, or that leaves, ends all ranks, and they name it; so does a mask "
-             "that came "
-             "damaged.",
-             any_case,
-             all_ranks_are_told,
-             {"a link was cut", "a rank left"},
-             [](const Implementation& implementation) {
-                 if (!implementation.communicates())
-                     return std::string("it sends no messages");
-                 return std::string(implementation.communicator() == "mpi"
-                                        ? "its ranks are processes, which a failure ends"
-                                        : "");
-             },
-             [](Case& run) { run.workers = std::max(run.workers, 2); }}};
+    return {
+        {0,
+         "fault",
+         "A rank whose link is cut, or that leaves, ends all ranks, and they name it; a damaged mask is "
+         "told.",
+         any_case,
+         all_ranks_are_told,
+         {"a link was cut", "a rank left"},
+         [](const Implementation& implementation) {
+             if (!implementation.communicates())
+                 return std::string("it sends no messages");
+             return std::string(implementation.communicator() == "mpi"
+                                    ? "its ranks are processes, which a failure ends"
+                                    : "");
+         },
+         [](Case& run) { run.workers = std::max(run.workers, 2); }}};
 }
 
 } // namespace truestep::properties::scape

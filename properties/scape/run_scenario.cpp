@@ -305,8 +305,8 @@ class RankedImplementation final : public Implementation {
                     record.ended = "it left";
                     return;
                 }
-                if (action.fault->bit)
-                    communicator.damage(distributed::Traffic::mask, *action.fault->bit);
+                if (action.fault->damage)
+                    communicator.damage(distributed::Traffic::mask, *action.fault->damage);
                 else
                     communicator.lose_link_after(action.fault->exchanges);
             }

@@ -24,6 +24,7 @@ struct Way {
     std::string what; ///< the field's name in an error, and in what implementations lack
     std::function<void(Case&)> change;
     std::function<bool(const Case&)> shows;
+    std::string lacks{}; ///< what an implementation without it says that it lacks, if not `what`
 };
 
 void other_partition(Case& run) {
@@ -56,6 +57,14 @@ const std::vector<Way>& ways() {
              other_partition(other);
              return problem_of(run).segments != problem_of(other).segments;
          }},
+        {"partition", [](Case& run) { run.owners_in_turn = !run.owners_in_turn; },
+         [](const Case& run) {
+             Case other = run;
+             other.owners_in_turn = !run.owners_in_turn;
+             return !problem::rounds_mean(run.payload) &&
+                    problem_of(run).segments != problem_of(other).segments;
+         },
+         "owners"},
         {"norm",
          [](Case& run) {
              run.norm = run.norm == NormVersion::tree ? NormVersion::ascending : NormVersion::tree;
@@ -149,43 +158,51 @@ bool cuts_a_segment(Setup& setup, const Case& run) {
     });
 }
 
-/// Problems that cannot be, and the word that an error about them has.
-std::vector<std::pair<std::string, problem::Problem>> impossible_problems(const problem::Problem& good) {
-    std::vector<std::pair<std::string, problem::Problem>> all;
-    const auto with = [&](const char* word) -> problem::Problem& {
-        return all.emplace_back(word, good).second;
+/// A problem that cannot be.
+struct Impossible {
+    std::string word; ///< in an error about it
+    std::string how;
+    problem::Problem problem;
+};
+
+std::vector<Impossible> impossible_problems(const problem::Problem& good) {
+    std::vector<Impossible> all;
+    const auto with = [&](const char* word, const char* how) -> problem::Problem& {
+        return all.emplace_back(word, how, good).problem;
     };
-    with("weight_decay").settings.more_weight_decays = {0.5, -0.5};
-    with("groups").settings.groups = {good.workers, 1};
-    with("groups").settings.groups = {good.workers + 1, -1};
-    with("segments").segments.pop_back();
-    --with("segments").segments.back().end;
-    ++with("segments").segments.back().end;
-    ++with("segments").segments.back().begin;
-    with("segments").segments.back().owner = good.workers;
-    with("segments").segments.back().owner = -1;
+    with("weight_decay", "one below 0").settings.more_weight_decays = {0.5, -0.5};
+    with("groups", "a rank too many").settings.groups = {good.workers, 1};
+    with("groups", "a rank too few").settings.groups = {good.workers - 1};
+    with("groups", "one of -1 ranks").settings.groups = {good.workers + 1, -1};
+    with("segments", "the last is missing").segments.pop_back();
+    --with("segments", "the last ends too early").segments.back().end;
+    ++with("segments", "the last ends too late").segments.back().end;
+    ++with("segments", "the last begins too late").segments.back().begin;
+    with("segments", "an owner that is no rank").segments.back().owner = good.workers;
+    with("segments", "an owner of -1").segments.back().owner = -1;
     if (good.algorithm == problem::Algorithm::adams) {
-        with("clip_norm").settings.clip_norm = 1.0;
-        with("payload").settings.payload = problem::Payload::bf16;
-        with("groups").settings.groups = {good.workers};
+        with("clip_norm", "AdamS has none").settings.clip_norm = 1.0;
+        with("payload", "AdamS has fp32 alone").settings.payload = problem::Payload::bf16;
+        with("groups", "AdamS has none").settings.groups = {good.workers};
     }
     return all;
 }
 
 void none_begins_with_impossible_problems(Trial& trial, const Scenario& scenario) {
-    const auto expect_refused = [&](Scenario impossible, const std::string& what) {
-        expect_none_begins(trial, std::move(impossible), "all ranks are given impossible " + what, what);
+    const auto expect_refused = [&](Scenario impossible, const std::string& what, const std::string& how) {
+        expect_none_begins(trial, std::move(impossible), "all ranks are given an impossible " + what + how,
+                           what);
     };
-    for (const auto& [what, problem] : impossible_problems(scenario.setup.problem)) {
+    for (const Impossible& one : impossible_problems(scenario.setup.problem)) {
         Scenario impossible = scenario;
-        impossible.setup.problem = problem;
-        expect_refused(std::move(impossible), what);
+        impossible.setup.problem = one.problem;
+        expect_refused(std::move(impossible), one.word, " (" + one.how + ")");
     }
     const auto [what, all] = gate::impossible_settings(scenario.setup.problem.settings, trial.run().seed);
     for (const problem::HyperParameters& settings : all) {
         Scenario impossible = scenario;
         impossible.setup.problem.settings = settings;
-        expect_refused(std::move(impossible), what);
+        expect_refused(std::move(impossible), what, "");
     }
 }
 
@@ -241,7 +258,8 @@ void none_begins(Trial& trial) {
     std::string what = settings[drawn % settings.size()];
     Setup other = good;
     const Way* const way = drawn < settings.size() ? nullptr : &ways()[drawn - settings.size()];
-    if (way != nullptr && way->shows(run) && !of.unsupported().contains(way->what)) {
+    if (way != nullptr && way->shows(run) &&
+        !of.unsupported().contains(way->lacks.empty() ? way->what : way->lacks)) {
         what = way->what;
         Case changed = run;
         way->change(changed);
@@ -275,6 +293,12 @@ void none_goes_on(Trial& trial) {
     const auto place = static_cast<std::size_t>(run.chosen_place % run.size());
     Scenario scenario = trial.steps(run, 1);
     scenario.setup.begun = a_state(run);
+    if (trial.implementation().names_differences() && run.chosen_place / 3 % 5 == 4) {
+        scenario.setup.begun->moment.assign(static_cast<std::size_t>(run.size()), 0.5F);
+        scenario.setup.begun->moment[place] = no_finite_number(run.seed);
+        return expect_none_begins(trial, std::move(scenario),
+                                  "all ranks go on from a moment that is not finite", "moment");
+    }
     Setup other = scenario.setup;
     std::string what;
     std::string told = "differ in the ";
@@ -319,8 +343,8 @@ void none_goes_on(Trial& trial) {
 
 std::vector<Property> start_properties() {
     return {{14, "starts",
-             "Ranks that were given different settings or parameters, or such as are not finite, do not "
-             "begin, and each says so.",
+             "Ranks that were given different or impossible settings or parameters do not begin, and each "
+             "says so.",
              any_case, none_begins,
              usual_demands({"settings that differ", "parameters that differ in a bit",
                             "parameters that are not finite"}),

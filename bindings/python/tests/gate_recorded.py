@@ -1,6 +1,8 @@
 """gate_program.py with recorders beside the optimizers: what is recorded of each case has to verify, whichever way it is recorded."""
 
+import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +15,38 @@ class Recording:
     """Brings what all ranks have to rank 0, which records it, and ends the program where the recording does not verify."""
 
     def __init__(self, links: gate_program.Links) -> None:
-        self.links, self.cases, self.recorder = links, 0, None
+        self.links, self.recorder = links, None
         self.folder = Path(os.environ["TRUESTEP_RENDEZVOUS"])  # all ranks have it, and the gate removes it
 
     def begin(self, recorder: Any, each_its_own: bool = False) -> None:
         """Of the case that has just begun. `each_its_own`: every rank has a recorder, and writes a file."""
-        self.recorder, self.each_its_own, self.recorded, self.verified = recorder, each_its_own, 0, 0
+        self.recorder, self.each_its_own, self.taken, self.verified, self.sent = recorder, each_its_own, 0, 0, 0
 
     def stop(self) -> None:
         self.recorder = None
 
     def of_all(self, mine: Any) -> list[Any] | None:
         """What each rank has, on rank 0."""
-        self.recorded += 1
+        self.sent += 1
         if RANK > 0:
-            self.links.send(0, ("recorded", self.recorded), mine)
+            self.links.send(0, ("recorded", self.sent), mine)
             return None
-        return [mine, *(self.links.receive(rank, ("recorded", self.recorded)) for rank in range(1, RANKS))]
+        return [mine, *(self.links.receive(rank, ("recorded", self.sent)) for rank in range(1, RANKS))]
+
+    def to_record(self, mine: Any) -> list[Any] | None:
+        """What this rank records of a step that was taken, if anything."""
+        self.taken += 1
+        return [mine] if self.each_its_own else self.of_all(mine)
 
     def verify(self) -> None:
-        if self.recorder is None or self.recorded == self.verified:
+        """Verifies what has been recorded, whenever it is twice as much as at the last time: some cases have hundreds of rounds."""
+        if self.recorder is None or self.taken < max(1, 2 * self.verified):
             return
-        path = self.folder / f"recorded.rank{RANK}.safetensors"
+        self.verified = self.taken
+        path = self.folder / (f"recorded.rank{RANK}.safetensors" if self.each_its_own else "recorded.safetensors")
         if RANK == 0 or self.each_its_own:
             self.recorder.write(path)
-        paths = self.of_all(str(path)) if self.each_its_own else [path]
-        self.verified = self.recorded
+        paths = self.of_all(path) if self.each_its_own else [path]
         if RANK == 0:
             verdict = truestep.verify(paths)
             assert verdict.status in ("PASSED", "MISTRUSTED"), verdict.text  # some cases are all zeros, and prove nothing
@@ -53,16 +61,15 @@ class SCAPE(gate_program.SCAPE):
         answer = super().case(case)
         self.recording.stop()
         if self.optimizer is not None:
-            self.recording.begin(self.made_recorder(floats(case["parameters"])), self.way() == 2)
+            # Another case may have another way to record, and the same case has the same one when it is repeated.
+            self.way = zlib.crc32(json.dumps([case[key] for key in self.SETTINGS]).encode()) % 4
+            self.recording.begin(self.made_recorder(floats(case["parameters"])), self.way == 2)
         return answer
-
-    def way(self) -> int:
-        return self.links.case % 4
 
     def made_recorder(self, parameters: Any) -> Any:
         plain = self.asked["clip_norm"] == 0 and not self.asked["payload"].startswith("e5m2")  # else a sample needs more
         ways: list[dict[str, Any]] = [{}, {"spool": self.recording.folder / f"spool{RANK}"}, {"rank": RANK}, {"sample": 0.5} if plain else {}]
-        return truestep.Recorder(self.optimizer.problem, parameters, "gate", **ways[self.way()])
+        return truestep.Recorder(self.optimizer.problem, parameters, "gate", **ways[self.way])
 
     def change_density(self, density: float) -> None:
         if density != self.density:
@@ -76,14 +83,12 @@ class SCAPE(gate_program.SCAPE):
         if answer["did"] != "taken" or self.recording.recorder is None:
             return answer
         of = self.optimizer
-        mine = floats(asked["gradient"]), of.residual
-        all_of_them = [mine] if self.recording.each_its_own else self.recording.of_all(mine)
-        if self.recording.each_its_own:
-            self.recording.recorded += 1
-        if all_of_them:
+        if all_of_them := self.recording.to_record((floats(asked["gradient"]), of.residual)):
             gradients, residual = map(list, zip(*all_of_them))
-            self.recording.recorder.step(asked["learning_rate"], [self.given(one) for one in gradients], parameters=of.parameters, first_moment=of.first_moment,
-                                         residual=residual, mask=of.mask, next_mask=of.next_mask)
+            # To look at the coming mask is to wait for it, so one way leaves it under way.
+            next_mask = {} if self.way == 0 else {"next_mask": of.next_mask}
+            self.recording.recorder.step(asked["learning_rate"], [self.given(one) for one in gradients], parameters=of.parameters,
+                                         first_moment=of.first_moment, residual=residual, mask=of.mask, **next_mask)
         return answer
 
     def view(self, asked: Message) -> Message:
@@ -114,7 +119,7 @@ class GASLoC(gate_program.GASLoC):
             return answer
         state = self.worker.state
         try:
-            all_of_them = self.recording.of_all(([floats(path) for path in asked["gradients"]], asked["learning_rates"], state))
+            all_of_them = self.recording.to_record(([floats(path) for path in asked["gradients"]], asked["learning_rates"], state))
         except EOFError:  # another worker has halted
             self.recording.stop()
             return answer

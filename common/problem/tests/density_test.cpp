@@ -35,6 +35,8 @@ TEST(DensityTest, GeometricFollowsTheFormulaInDouble) {
 }
 
 TEST(DensityTest, OtherSchedulesHaveOtherTexts) {
+    std::vector<double> last_differs(100, 0.1);
+    last_differs.back() = 0.2;
     const std::vector<DensitySchedule> all{DensitySchedule::constant(0.1),
                                            DensitySchedule::constant(std::nextafter(0.1, 1.0)),
                                            DensitySchedule::geometric(1.0, 0.1, 10),
@@ -45,7 +47,9 @@ TEST(DensityTest, OtherSchedulesHaveOtherTexts) {
                                            DensitySchedule::recorded({0.1, 0.2}),
                                            DensitySchedule::recorded({0.2, 0.1}),
                                            DensitySchedule::recorded({0.1, 0.2}, 1),
-                                           DensitySchedule::recorded({0.1, 0.2, 0.2})};
+                                           DensitySchedule::recorded({0.1, 0.2, 0.2}),
+                                           DensitySchedule::recorded(std::vector<double>(100, 0.1)),
+                                           DensitySchedule::recorded(last_differs)};
     std::set<std::string> texts;
     for (const DensitySchedule& one : all)
         EXPECT_TRUE(texts.insert(one.text()).second) << one.text();

@@ -190,17 +190,21 @@ TEST(InProcessFaults, OtherExchangesOrSizesAreRefused) {
                 ThrowsMessage<Aborted>(
                     AllOf(HasSubstr("sends"), HasSubstr("awaits"), HasSubstr("a mask exchange"))));
     // Between two ranks alone, neither of them the first.
-    const auto uneven_pair = [](Communicator& communicator) {
-        const std::vector<std::size_t> awaited(3, 8);
-        std::vector<std::size_t> sent = awaited;
-        if (communicator.rank() == 2)
-            sent[1] = 4;
-        const std::vector<std::byte> send(24);
-        std::vector<std::byte> receive(24);
-        communicator.start_all_to_all(Traffic::payload, send.data(), sent, receive.data(), awaited)->wait();
-    };
-    EXPECT_THAT([&] { run_ranks(3, uneven_pair); },
-                ThrowsMessage<Aborted>("rank 2 sends 4 bytes in a payload exchange where rank 1 awaits 8"));
+    for (const std::size_t other : {std::size_t{4}, std::size_t{12}}) {
+        const auto uneven_pair = [other](Communicator& communicator) {
+            const std::vector<std::size_t> awaited(3, 8);
+            std::vector<std::size_t> sent = awaited;
+            if (communicator.rank() == 2)
+                sent[1] = other;
+            const std::vector<std::byte> send(28);
+            std::vector<std::byte> receive(24);
+            communicator.start_all_to_all(Traffic::payload, send.data(), sent, receive.data(), awaited)
+                ->wait();
+        };
+        EXPECT_THAT([&] { run_ranks(3, uneven_pair); },
+                    ThrowsMessage<Aborted>("rank 2 sends " + std::to_string(other) +
+                                           " bytes in a payload exchange where rank 1 awaits 8"));
+    }
 }
 
 /// The peers of a rank that fails may be copying from its buffers at that very moment.

@@ -315,6 +315,16 @@ TEST(InProcessPeersFaults, WhoWaitsItselfIsNotTheOneThatIsLate) {
               "rank 2 did not send its parameters (message 4) to rank 1 within 0.02 s; rank 1 holds it up");
 }
 
+TEST(InProcessPeersFaults, WhoseMessageHasComeWaitsForNobody) {
+    InProcessPeers group(3, 20ms);
+    const auto zero = group.peers(0);
+    const auto one = group.peers(1);
+    send(*zero, 1, 3, message(0, 3));
+    take(*one, 0, 3);
+    EXPECT_EQ(told([&] { take(*group.peers(2), 1, 3); }),
+              "rank 1 did not send its parameters (message 3) to rank 2 within 0.02 s");
+}
+
 TEST(InProcessPeersFaults, AnotherMessageIsRefused) {
     const std::string sent = "rank 0 sent its parameters (message 1, 24 bytes) where rank 1 awaits its ";
     const std::array<std::string, 3> expected{sent + "parameters (message 2, 24 bytes)",

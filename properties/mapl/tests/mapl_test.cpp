@@ -15,6 +15,7 @@
 
 #include "family.hpp"
 #include "implementation.hpp"
+#include "planted/plain.hpp"
 #include "planted/planted.hpp"
 
 namespace truestep::properties::mapl {
@@ -118,6 +119,17 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
 }
 
 // One property that catches each bug; `truestep planted mapl` prints the first that does.
+TEST(MaplProperties, FaultsCatchesIdsThatNobodyChecks) {
+    const GroupImplementation taker("taker", plain_ends(nothing), threads(), {.names_differences = false});
+    gate::SearchOptions options;
+    options.cases = 60;
+    options.overrides = {{"anchors", {"none"}}, {"codewords", {"0"}}}; // else it reads behind its tables
+    const auto found = gate::search(tested(), taker, tested().property("faults"), options).counterexample;
+    ASSERT_TRUE(found);
+    EXPECT_NE(std::string(found->finding->message()).find(" sent the id "), std::string::npos)
+        << found->finding->message();
+}
+
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
         "gradients", "gradients", "gradients", "replicas", "replicas", "reference", "restart", "manifold",

@@ -42,7 +42,8 @@ class LinkLost : public std::runtime_error {
 };
 
 /// Wraps a communicator and counts what it sends. Without a disturbance it serves for statistics.
-/// With one it serves tests: a program that keeps the rules cannot notice it in its results.
+/// With one it serves tests: a program that keeps the rules cannot notice it in its results, and has to
+/// notice a lost link and damage.
 class CountingCommunicator final : public Communicator {
   public:
     using Counts = std::array<std::uint64_t, traffic_kinds>;
@@ -70,16 +71,16 @@ class CountingCommunicator final : public Communicator {
     [[nodiscard]] const Counts& messages() const { return messages_; }
     void reset();
     /// Disturbs the exchanges started from here on. All ranks call it at the same point.
-    void disturb(const Disturbance& disturbance);
+    void disturb(Disturbance disturbance);
     /// Cuts this rank's link after this many more exchanges: every later start throws LinkLost.
     void lose_link_after(std::uint64_t exchanges) { exchanges_left_ = exchanges; }
-    /// From here on this bit of each exchange of the kind comes as another, counted modulo what comes. Only
-    /// where the host can read it.
-    void damage(Traffic traffic, std::uint64_t bit) {
-        damaged_ = {traffic, bit};
-        disturbs_ = true;
+    /// Flips a bit of each exchange of the kind that is started from here on, or all bits of a byte: the
+    /// number, modulo nine times the bytes, says which. Only where the host can read it.
+    void damage(Traffic traffic, std::uint64_t number) {
+        damaged_ = {traffic, number};
+        disturb(disturbance_);
     }
-    /// Sets `came` once the link is lost or a bit comes as another, however the rank reacts.
+    /// Sets `came` once the link is lost or something has come damaged, however the rank reacts.
     void note_faults_in(bool& came) { fault_came_ = &came; }
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
@@ -118,6 +119,7 @@ class CountingCommunicator final : public Communicator {
 
     [[nodiscard]] static Place whole_place(void* receive, std::size_t size);
     void count(Traffic traffic, std::size_t sent, std::uint64_t messages);
+    void note_fault() const;
     std::unique_ptr<Exchange> start(Traffic traffic, const Place& place, Start inner_start);
     void one_more_call();
 
@@ -126,8 +128,7 @@ class CountingCommunicator final : public Communicator {
     bool disturbs_ = false;
     std::optional<std::uint64_t> exchanges_left_;
     std::optional<std::pair<Traffic, std::uint64_t>> damaged_;
-    bool unnoted_ = false;
-    bool* fault_came_ = &unnoted_;
+    bool* fault_came_ = nullptr;
     Bytes bytes_{};
     Counts exchanges_{};
     Counts messages_{};

@@ -27,7 +27,7 @@ std::vector<std::string> names_of_settings(const Settings& settings,
 }
 
 /// Gives the setting another value, of a number that is no whole one the next (of epsilon, the next of
-/// fp32): what rounds it, or writes few digits, must not take the two for the same.
+/// fp32): what rounds or cuts it, or writes few digits, must not take the two for the same.
 template <class Settings>
 void change_setting(Settings& settings, const std::string& changed) {
     visit_settings(settings, [&](const std::string& name, auto& value, const auto&...) {
@@ -44,8 +44,8 @@ void change_setting(Settings& settings, const std::string& changed) {
                                  : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
         else if constexpr (std::same_as<Value, bool>)
             value = !value;
-        else
-            value = value + Value{1};
+        else // of a seed the upper half counts, too
+            value = value + (std::is_signed_v<Value> ? Value{1} : static_cast<Value>(Value{1} << 32U));
     });
 }
 

@@ -116,9 +116,9 @@ using MakeRank = std::function<std::unique_ptr<RankUnderTest>(const Setup& setup
 /// One rank fails in an action, or gets a damaged mask.
 struct Fault {
     int rank = 0;
-    bool leaves = false;              ///< it ends silently before the action; else its link is lost
-    std::uint64_t exchanges = 0;      ///< how many it can still start
-    std::optional<std::uint64_t> bit; ///< instead of both: one of each mask that comes to it is another
+    bool leaves = false;                 ///< it ends silently before the action; else its link is lost
+    std::uint64_t exchanges = 0;         ///< how many it can still start
+    std::optional<std::uint64_t> damage; ///< neither, but masks come damaged (CountingCommunicator::damage)
 };
 
 /// Invalid buckets (section 20). The step must end with an error on all ranks, and is recorded as refused.
