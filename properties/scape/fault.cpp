@@ -25,8 +25,7 @@ bool names_rank(const std::string& text, int rank) {
 }
 
 /// A damaged mask ends the run, or it is another mask of as many bits: nobody can tell that.
-void a_damaged_mask_is_told(Trial& trial, int rank, Scenario scenario) {
-    const RunRecording& undamaged = trial(trial.steps());
+void a_damaged_mask_is_told(Trial& trial, int rank, const RunRecording& undamaged, Scenario scenario) {
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came, "a mask was damaged");
     const std::string what = "a mask came damaged to rank " + std::to_string(rank);
@@ -61,23 +60,27 @@ void a_damaged_mask_is_told(Trial& trial, int rank, Scenario scenario) {
 void all_ranks_are_told(Trial& trial) {
     const Case& run = trial.run();
     const Index step = run.chosen_place % run.steps + 1;
-    // A step has about so many exchanges; with buckets it has more.
-    constexpr Index most_exchanges = 6;
-    // Only those that say what differs check masks, too: others may send some that any bit fits.
-    const bool damages = run.seed % 4 == 2 && trial.implementation().names_differences();
     Fault fault;
     fault.rank = run.chosen_rank % run.workers;
-    fault.leaves = run.chosen_place % 4 == 3 && !damages;
-    fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
-    if (damages)
-        fault.damage = problem::mix64(static_cast<std::uint64_t>(run.chosen_place));
     Scenario scenario = trial.steps();
-    scenario.actions[static_cast<std::size_t>(step - 1)].fault = fault;
-    if (damages) // the host can read what blocks exchange in one of their variants alone
-        scenario.setup.variant =
-            static_cast<std::size_t>(run.chosen_place) % trial.implementation().variants().size();
-    if (damages)
-        return a_damaged_mask_is_told(trial, fault.rank, std::move(scenario));
+    std::optional<Fault>& given = scenario.actions[static_cast<std::size_t>(step - 1)].fault;
+    // Only those that say what differs check masks, too: others may send some that any bit fits.
+    if (run.seed % 4 == 2 && trial.implementation().names_differences()) {
+        const RunRecording& undamaged = trial(scenario);
+        const std::size_t variants = trial.implementation().variants().size();
+        for (std::size_t turn = 0; turn < 8; ++turn) {
+            fault.damage = problem::mix64(8 * static_cast<std::uint64_t>(run.chosen_place) + turn);
+            given = fault;
+            scenario.setup.variant = turn % variants; // in some the host cannot read the masks
+            a_damaged_mask_is_told(trial, fault.rank, undamaged, scenario);
+        }
+        return;
+    }
+    // A step has about so many exchanges; with buckets it has more.
+    constexpr Index most_exchanges = 6;
+    fault.leaves = run.chosen_place % 4 == 3;
+    fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
+    given = fault;
     const RunRecording& ran = trial.failing(std::move(scenario));
     trial.classify(ran.fault_came && fault.leaves, "a rank left");
     trial.classify(ran.fault_came && !fault.leaves, "a link was cut");

@@ -138,7 +138,7 @@ static void a_state_goes_on(const char* given, const char* folder) {
     truestep_optimizer_destroy(third);
 }
 
-/* bf16 is the fp32 that it stands for; a piece without data is zeros. */
+/* bf16 is the fp32 that it stands for; a piece without data is zeros of either type. */
 static void bf16_is_what_it_stands_for(void) {
     truestep_optimizer* wide = alone(settings);
     truestep_optimizer* narrow = alone(settings);
@@ -156,9 +156,10 @@ static void bf16_is_what_it_stands_for(void) {
                 gradient[i] = 0.0F;
         }
         const truestep_values whole = floats(gradient, SIZE);
-        const truestep_values pieces[2] = {{NULL, 40, TRUESTEP_F32}, {halves + 40, 60, TRUESTEP_BF16}};
+        const truestep_values pieces[3] = {
+            {NULL, 20, TRUESTEP_F32}, {NULL, 20, TRUESTEP_BF16}, {halves + 40, 60, TRUESTEP_BF16}};
         CHECK_OK(truestep_optimizer_step(wide, &whole, 1, 0.01));
-        CHECK_OK(truestep_optimizer_step(narrow, pieces, 2, 0.01));
+        CHECK_OK(truestep_optimizer_step(narrow, pieces, 3, 0.01));
         check_same(wide, narrow);
     }
     truestep_optimizer_destroy(wide);

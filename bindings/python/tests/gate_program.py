@@ -255,7 +255,7 @@ class GASLoC(System):
             self.state = self.worker.state
         for what, path in asked["into"].items():
             getattr(self.state, what)[:self.size].tofile(path)
-        return {"rounds": self.state.rounds, "inner_steps": self.state.inner_steps}
+        return {"rounds": self.state.rounds if self.ended else self.worker.rounds, "inner_steps": self.state.inner_steps}
 
     def save(self, asked: Message) -> None:
         self.worker.save(asked["folder"])
