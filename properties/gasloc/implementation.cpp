@@ -183,7 +183,7 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
             life.halted = round;
             life.reason = halted.what();
             if (placement().names_differences)
-                life.after_halt = subject->state();
+                life.theta_after_halt = subject->state().theta;
             break;
         } catch (const distributed::Aborted& aborted) {
             life.left_alone = round;

@@ -34,13 +34,13 @@ struct RankRecording {
     std::map<Index, RoundRecording> rounds; ///< the rounds that it completed
     State begun;                            ///< the state after a restart
     bool restarted = false;
-    Index halted = 0;         ///< the round in which it halted as its model was not finite; 0: it did not
-    Index left_alone = 0;     ///< the round in which a neighbour did not come; 0: all came
-    std::string reason;       ///< its message then
-    State after_halt;         ///< which users look at; empty if it shows none
-    std::string refused;      ///< why it did not begin
-    std::string taken;        ///< what it should have refused, and did not
-    std::uint64_t others = 0; ///< bytes that were no parameters, sent after it had begun
+    Index halted = 0;     ///< the round in which it halted as its model was not finite; 0: it did not
+    Index left_alone = 0; ///< the round in which a neighbour did not come; 0: all came
+    std::string reason;   ///< its message then
+    std::vector<float> theta_after_halt; ///< which users look at; empty if it shows none
+    std::string refused;                 ///< why it did not begin
+    std::string taken;                   ///< what it should have refused, and did not
+    std::uint64_t others = 0;            ///< bytes that were no parameters, sent after it had begun
 
     /// The round in which it ended early; 0: it did not.
     [[nodiscard]] Index ended() const { return std::max(halted, left_alone); }
@@ -48,7 +48,8 @@ struct RankRecording {
     [[nodiscard]] const std::string& why() const { return refused.empty() ? reason : refused; }
 
     void fields(auto& visit) {
-        visit(rounds, begun, restarted, halted, left_alone, reason, after_halt, refused, taken, others);
+        visit(rounds, begun, restarted, halted, left_alone, reason, theta_after_halt, refused, taken,
+              others);
     }
 };
 

@@ -133,7 +133,7 @@ std::vector<RankRecording> expected_lives(const Scenario& scenario) {
             // A worker that was left alone does not get as far as halting.
             if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i))) {
                 lives[i].halted = round;
-                lives[i].after_halt = seen.state;
+                lives[i].theta_after_halt = seen.state.theta;
             }
             ended[i] = lives[i].ended() > 0;
             if (ended[i])
@@ -259,8 +259,8 @@ void Trial::same(const std::vector<RankRecording>& expected, const std::vector<R
             } else if (right != wanted.rounds.end()) {
                 did_not_end(round, i, life);
             }
-            if (wanted.halted == round && life.halted == round && !life.after_halt.theta.empty())
-                same(without_kinds(wanted.after_halt.theta), without_kinds(life.after_halt.theta), round,
+            if (wanted.halted == round && life.halted == round && !life.theta_after_halt.empty())
+                same(without_kinds(wanted.theta_after_halt), without_kinds(life.theta_after_halt), round,
                      worker, "theta of the round in which it halted", whose);
             if (wanted.halted == round && life.halted != round)
                 violated(round, worker_text(worker, round) +

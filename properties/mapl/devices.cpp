@@ -117,12 +117,12 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
     const gpu::Form device = gpu::form_of_one_device(gpu::mapl::missing_products());
     const gpu::Form each =
         gpu::form_of_a_device_each(group->name() == "in_process", gpu::mapl::missing_products());
-    gate::Placement of_each = gate::placement_of(each);
-    of_each.checks_messages = false; // the host cannot read what TappedLinks pass on
-    return {std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group),
-            std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
-                                                  gate::placement_of(device)),
-            std::make_shared<GroupImplementation>(each.name, a_device_each, group, of_each)};
+    return {
+        std::make_shared<GroupImplementation>("cuda-blocks", blocks(KnownBug::none), group,
+                                              gate::Placement{.checks_messages = true}),
+        std::make_shared<GroupImplementation>(device.name, one_device(KnownBug::none), group,
+                                              gate::placement_of(device)),
+        std::make_shared<GroupImplementation>(each.name, a_device_each, group, gate::placement_of(each))};
 }
 
 const gpu::DeviceMistakes& known_bugs_on_devices() {

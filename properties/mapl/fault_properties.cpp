@@ -1,5 +1,7 @@
 // What every rank of a pipeline is told if a stage dies or sends what cannot be.
+#include <algorithm>
 #include <span>
+#include <string>
 
 #include "family.hpp"
 
@@ -30,6 +32,7 @@ RecordingPeers::Damage impossible_numbers(const Scenario& fatal, bool ids) {
     const auto least = ids ? static_cast<std::uint64_t>(settings.vocabulary) : codewords;
     const auto bits = ids ? 8 * id_bytes(settings.vocabulary)
                           : static_cast<std::size_t>(index_bits(settings.quantization.codewords));
+    // Without codewords there are too many bits to shift by.
     if (tokens == 0 || least == 0 || least == std::uint64_t{1} << bits)
         return {};
     return [=](std::vector<std::uint8_t>& message) {

@@ -239,8 +239,9 @@ class Player {
     void forward(Index step, Index micro) {
         tapped_.when = key(step, micro, "forward");
         const Index name = name_of(step, micro);
-        if (scenario_.fails.is_at(rank_, step, micro))
-            tapped_.damage = scenario_.fails.damage_unless_it_dies();
+        if (const auto& fails = scenario_.fails; fails.is_at(rank_, step, micro))
+            if (tapped_.damage = fails.damage; !fails.damage)
+                throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
         std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
         const Flaw flaw = step == 0 && micro == 0 ? scenario_.flaw : Flaw::none;

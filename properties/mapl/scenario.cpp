@@ -177,7 +177,7 @@ std::optional<double> Scenario::flawed_rate(int replica) const {
         return std::nullopt;
     if (replica + 1 < run.replicas)
         return rate_of(0);
-    return run.seed % 2 == 0 ? impossible : std::nextafter(rate_of(0), 1.0);
+    return run.seed / 2 % 2 == 0 ? impossible : std::nextafter(rate_of(0), 1.0);
 }
 
 Floats Scenario::as_large(int rank, Index step, Floats made) const {

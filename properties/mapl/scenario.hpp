@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -86,11 +85,6 @@ struct Scenario {
 
         [[nodiscard]] bool is_at(int of_rank, Index in_step, Index of_micro) const {
             return rank == of_rank && step == in_step && micro == of_micro;
-        }
-        [[nodiscard]] RecordingPeers::Damage damage_unless_it_dies() const {
-            if (!damage)
-                throw std::runtime_error("rank " + std::to_string(rank) + " has died");
-            return damage;
         }
     } fails{};
 

@@ -108,8 +108,8 @@ gate::System mapl_system() {
         if (property.name == "reference")
             property.also = standing_of_mapl;
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        gate::Implementations all{
-            std::make_shared<mapl::GroupImplementation>("host", mapl::host_ends(), group)};
+        gate::Implementations all{std::make_shared<mapl::GroupImplementation>(
+            "host", mapl::host_ends(), group, gate::Placement{.checks_messages = true})};
         for (const auto& implementation : mapl::on_devices(group))
             all.push_back(implementation);
         all.push_back(mapl::planted(0, group));

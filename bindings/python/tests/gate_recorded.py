@@ -39,8 +39,8 @@ class Recording:
         return [mine] if self.each_its_own else self.of_all(mine)
 
     def verify(self) -> None:
-        """Verifies what has been recorded, whenever it is twice as much as at the last time: some cases have hundreds of rounds."""
-        if self.recorder is None or self.taken < max(1, 2 * self.verified):
+        """Verifies what has been recorded; behind the eighth step whenever it is twice as much as at the last time: some cases have hundreds."""
+        if self.recorder is None or self.taken == self.verified or 8 < self.taken < 2 * self.verified:
             return
         self.verified = self.taken
         path = self.folder / (f"recorded.rank{RANK}.safetensors" if self.each_its_own else "recorded.safetensors")
@@ -62,7 +62,7 @@ class SCAPE(gate_program.SCAPE):
         self.recording.stop()
         if self.optimizer is not None:
             # Another case may have another way to record, and the same case has the same one when it is repeated.
-            self.way = zlib.crc32(json.dumps([case[key] for key in self.SETTINGS]).encode()) % 4
+            self.way = zlib.crc32(json.dumps([case[key] for key in (*self.SETTINGS, "size", "density")]).encode()) % 4
             self.recording.begin(self.made_recorder(floats(case["parameters"])), self.way == 2)
         return answer
 

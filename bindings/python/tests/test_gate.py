@@ -40,12 +40,12 @@ class Gate(unittest.TestCase):
         pinned = ["--tensors", "a:13,b:5:dense"]  # gate_program.py's densities fit small tensors
         self.passes("scape", "--cases", "10", "--workers", "1,2,3", *pinned)
         self.refuses("scape", 'asked["learning_rate"]', '2 * asked["learning_rate"]', "parameters of rank", *pinned)
-        self.refuses("scape", 'recorder.step(asked["learning_rate"]', 'recorder.step(2 * asked["learning_rate"]', "FAILED  ", *pinned, of=RECORDED)
+        self.refuses("scape", 'recorder.step(asked["learning_rate"]', 'recorder.step(2 * asked["learning_rate"]', "FAILED  /", *pinned, of=RECORDED)
 
     def test_gasloc(self) -> None:
         self.passes("gasloc", "--cases", "10", "--workers", "1,2,3")
         self.refuses("gasloc", "self.worker.step(self.read(path), rate)", "self.worker.step(self.read(path), 2 * rate)", "is not the reference's")
-        self.refuses("gasloc", "recorder.round(max(rates, key=len)", "recorder.round([0.0 for _ in max(rates, key=len)]", "FAILED  ", of=RECORDED)
+        self.refuses("gasloc", "recorder.round(max(rates, key=len)", "recorder.round([0.0 for _ in max(rates, key=len)]", "FAILED  /", of=RECORDED)
 
     def test_mapl(self) -> None:
         self.passes("mapl", "--cases", "2", "--workers", "2,3")

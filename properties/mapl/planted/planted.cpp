@@ -137,9 +137,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const std::string name = gate::name_of_planted(number, known_bugs().size());
     if (known_bugs_on_devices().has(number))
         return device_known_bug(number, name, group);
-    return std::make_shared<GroupImplementation>(
-        name, plain_ends(static_cast<Wrong>(number)), group,
-        gate::Placement{.names_differences = false, .checks_messages = false});
+    return std::make_shared<GroupImplementation>(name, plain_ends(static_cast<Wrong>(number)), group,
+                                                 gate::Placement{.names_differences = false});
 }
 
 } // namespace truestep::properties::mapl

@@ -120,7 +120,8 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
 
 // One property that catches each bug; `truestep planted mapl` prints the first that does.
 TEST(MaplProperties, FaultsCatchesIdsThatNobodyChecks) {
-    const GroupImplementation taker("taker", plain_ends(nothing), threads(), {.names_differences = false});
+    const GroupImplementation taker("taker", plain_ends(nothing), threads(),
+                                    {.names_differences = false, .checks_messages = true});
     gate::SearchOptions options;
     options.cases = 60;
     options.overrides = {{"anchors", {"none"}}, {"codewords", {"0"}}}; // else it reads behind its tables

@@ -44,8 +44,10 @@ void change_setting(Settings& settings, const std::string& changed) {
                                  : std::nextafter(value, value < 0.5 ? Value(1) : Value(0));
         else if constexpr (std::same_as<Value, bool>)
             value = !value;
-        else // of a seed the upper half counts, too
-            value = value + (std::is_signed_v<Value> ? Value{1} : static_cast<Value>(Value{1} << 32U));
+        else if constexpr (std::same_as<Value, std::uint64_t>) // of a seed both halves count
+            value = value % 2 == 0 ? value + 1 : value + (Value{1} << 32U);
+        else
+            value = value + Value{1};
     });
 }
 

@@ -18,7 +18,7 @@ struct Placement {
     std::string runs_on{};     ///< devices and libraries, in one line
     int most_workers = std::numeric_limits<int>::max(); ///< for example, the number of devices
     bool names_differences = true; ///< a refused start says in which setting ranks differ
-    bool checks_messages = true;   ///< those that the gate can damage, where the host can read them
+    bool checks_messages = false; ///< of MAPL, and the host can read them, so that the gate can damage some
 };
 
 /// Where the code of devices can run: `form` is a gpu::Form, which the gate does not know.
