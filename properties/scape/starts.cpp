@@ -122,9 +122,9 @@ std::string name_of_rank(std::size_t rank) {
     return "rank " + std::to_string(rank);
 }
 
-/// The smallest possible change.
+/// The smallest possible change; of a zero, its sign.
 float next_to(float value) {
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
+    return value == 0.0F ? -value : std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
 }
 
 float no_finite_number(std::uint64_t drawn) {
