@@ -1,4 +1,4 @@
-// What every rank of a pipeline is told if a stage dies or sends what cannot be.
+// Properties of failures: every rank of a pipeline is told if a stage dies or sends impossible numbers.
 #include <algorithm>
 #include <span>
 #include <string>

@@ -118,7 +118,6 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
         }
 }
 
-// One property that catches each bug; `truestep planted mapl` prints the first that does.
 TEST(MaplProperties, FaultsCatchesIdsThatNobodyChecks) {
     const GroupImplementation taker("taker", plain_ends(nothing), threads(),
                                     {.names_differences = false, .checks_messages = true});
@@ -131,6 +130,7 @@ TEST(MaplProperties, FaultsCatchesIdsThatNobodyChecks) {
         << found->finding->message();
 }
 
+// One property that catches each bug; `truestep planted mapl` prints the first that does.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
         "gradients", "gradients", "gradients", "replicas", "replicas", "reference", "restart", "manifold",

@@ -42,8 +42,8 @@ class LinkLost : public std::runtime_error {
 };
 
 /// Wraps a communicator and counts what it sends. Without a disturbance it serves for statistics.
-/// With one it serves tests: a program that keeps the rules cannot notice it in its results, and has to
-/// notice a lost link and damage.
+/// Tests disturb it: a program that keeps the rules cannot notice that in its results. They also cut
+/// links and damage what comes, which it has to notice.
 class CountingCommunicator final : public Communicator {
   public:
     using Counts = std::array<std::uint64_t, traffic_kinds>;
