@@ -193,10 +193,16 @@ class Judge:
         """Whether the judge is the gate, its name, target and command. The last word of a command names no tree, for its time is
         known by it, and is measured in one."""
         build = self.tree.build
-        gate = [str(build / "bin" / GATE), *([area.system] if area.system else []), "--brief", "--json", str(build / "results.json")]
+
+        def gate_of(system):
+            return [str(build / "bin" / GATE), *([system] if system else []), "--brief", "--json", str(build / "results.json")]
+        gate = gate_of(area.system)
+        under_mpi = [str(self.tree.root / "ci/ranks"), "4"] if area.mpi else []
         chosen = [word for name in area.implementations for word in ("--implementation", name)]
+        if area.also:
+            yield True, area.also, GATE, [*under_mpi, *gate_of(area.also), "--communicator", "mpi" if area.mpi else "in_process"]
         if area.mpi:
-            yield True, "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
+            yield True, "mpi", GATE, [*under_mpi, *gate, "--communicator", "mpi", "--cases", "2"]
         elif area.implementations == [PACKAGE]:
             program = f"'{self.tree.python()}' '{self.tree.folder}/bindings/python/tests/gate_recorded.py'"
             yield True, "package", "truestep_abi", [*gate, *OF_PACKAGE[area.system], "--program", program, "--level", "exact"]

@@ -22,9 +22,14 @@ class MpiGroup final : public Group {
     std::string name() const override { return "mpi"; }
     bool takes(int workers) const override { return workers >= 1 && workers <= world_->size(); }
 
-    void run(int workers, const Work& work) const override {
+    void run(int workers, const Work& work) const override { run_in_pieces(workers, 0, work); }
+
+    void run_in_pieces(int workers, std::size_t most, const Work& work) const override {
         on_first(workers, [&](MPI_Comm ranks) {
-            const auto communicator = distributed::make_mpi_communicator(ranks, options_);
+            distributed::MpiOptions options = options_;
+            if (most > 0)
+                options.largest_count = most;
+            const auto communicator = distributed::make_mpi_communicator(ranks, options);
             try {
                 work(*communicator);
             } catch (const std::exception& error) {

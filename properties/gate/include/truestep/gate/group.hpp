@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,11 @@ class Group {
     using Work = std::function<void(distributed::Communicator&)>;
     /// Runs the work on so many ranks and returns when all have ended; throws if one has failed.
     virtual void run(int workers, const Work& work) const = 0;
+    /// The same, where no call of MPI takes more bytes than `most`, so that more go in pieces; 0: no limit
+    /// of ours.
+    virtual void run_in_pieces(int workers, std::size_t /*most*/, const Work& work) const {
+        run(workers, work);
+    }
 
     using PeerWork = std::function<void(distributed::Peers&)>;
     /// Runs work that sends messages between two ranks; a failure ends only the ranks that need the failed
