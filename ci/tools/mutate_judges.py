@@ -21,7 +21,7 @@ OF_PACKAGE = {"scape": ["--tensors", "a:13,b:5:dense", "--cases", "20"], "gasloc
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
 # ctest starts the tests of these targets: under mpirun (a second MPI has another program, which is not built here), or with what they read.
-BY_CTEST = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)(_[0-9]+)?$", "mpi_peers_test": "^distributed\\.mpi_peers_([0-9]+|faults)$",
+BY_CTEST = {"mpi_test": "^distributed\\.mpi_(test|faults)$", "mpi_peers_test": "^distributed\\.mpi_peers_([0-9]+|faults)$",
             "abi_test": "^abi_test\\.all$",
             "truestep_abi": "^python\\.(scape|bad_values|timeline|parts|using_up|gasloc|mapl|mapl_codewords|recording|refused)$"}
 

@@ -92,7 +92,7 @@ const gate::CaseSpec<Case>& spec() {
     static const gate::CaseSpec<Case> all{
         .settings =
             {number("exchanges", &Case::exchanges, 1, most)
-                 .draws(from_to<Index>(1, 12), &Case::exchanges)
+                 .draws(from_to<Index>(1, 40), &Case::exchanges)
                  .asked("numbers of exchanges in a case", {"several at once"})
                  .always(),
              number("workers", &Case::workers, 1, problem::most_workers)
@@ -107,22 +107,22 @@ const gate::CaseSpec<Case>& spec() {
                  .asked("sizes of the largest part, in bytes")
                  .always(),
              number("at_once", &Case::at_once, 1, most)
-                 .draws(from_to<Index>(1, 5), &Case::at_once)
+                 .draws(from_to<Index>(1, 20), &Case::at_once)
                  .always(),
              gate::word("way", &Case::way, {"plain", "pieces", "disturbed", "groups", "peers"})
                  .draws(one_of<Way>({Way::plain, Way::pieces, Way::disturbed, Way::groups, Way::peers}),
                         &Case::way)
-                 .asked("plain, pieces (no call of MPI takes more than some bytes), disturbed (late, in "
-                        "another "
-                        "order), groups (gathers in two hops), peers (made of messages between pairs): ")
+                 .asked("ways to exchange: as it is, in small pieces over MPI, late and in another order, "
+                        "in two "
+                        "hops through groups, by messages between pairs")
                  .in_rows({"plain", "pieces", "disturbed", "groups", "peers"})
                  .always(),
              gate::word(
                  "fault", &Case::fault,
                  {"size", "traffic", "operation", "drops", "leaves", "throws", "aborts", "hangs", "stays"})
-                 .draws(one_of<Fault>({Fault::size, Fault::traffic, Fault::operation,
-                                       Fault::drops, Fault::leaves, Fault::throws, Fault::aborts,
-                                       Fault::hangs, Fault::stays}),
+                 .draws(one_of<Fault>({Fault::size, Fault::traffic, Fault::operation, Fault::drops,
+                                       Fault::leaves, Fault::throws, Fault::aborts, Fault::hangs,
+                                       Fault::stays}),
                         &Case::fault),
              number("seed", &Case::seed, 0, most).draws(from_to<Index>(1, 99), &Case::seed).always()},
         .own_key = "exchanges",

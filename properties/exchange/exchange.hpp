@@ -166,8 +166,9 @@ void play_exchanges(const Case& run, distributed::Communicator& ranks, Seen& see
 [[nodiscard]] int faulty(const Case& run);
 [[nodiscard]] int witness(const Case& run);
 [[nodiscard]] int dependent(const Case& run);
-/// The kinds of traffic of the exchange that is faulty, and of the one before it if a rank hangs.
 [[nodiscard]] Traffic faulty_traffic(const Case& run);
+/// If a rank hangs, these exchanges come before: a communicator uses the memory of past ones again.
+constexpr int earlier_exchanges = 3;
 constexpr Traffic earlier_traffic = Traffic::mask;
 /// What the faulty rank sends in their place.
 [[nodiscard]] Traffic other_traffic(const Case& run);

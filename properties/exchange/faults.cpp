@@ -137,11 +137,14 @@ std::vector<std::string> texts_for(const Case& run, int rank) {
 }
 
 std::vector<std::string> lines_about(const Case& run) {
+    const auto number = [](int of) { return " (number " + std::to_string(of) + ")"; };
     const std::string bad = rank_text(faulty(run));
-    const std::string earlier = run.way == Way::peers ? message_text(earlier_traffic, 0) + ")"
-                                                      : exchange_text(earlier_traffic) + " (number 0)";
-    const std::string now = run.way == Way::peers ? message_text(faulty_traffic(run), run.exchanges) + ")"
-                                                  : exchange_text(faulty_traffic(run)) + " (number 1)";
+    const std::string earlier = run.way == Way::peers
+                                    ? message_text(earlier_traffic, 0) + ")"
+                                    : exchange_text(earlier_traffic) + number(earlier_exchanges - 1);
+    const std::string now = run.way == Way::peers
+                                ? message_text(faulty_traffic(run), run.exchanges) + ")"
+                                : exchange_text(faulty_traffic(run)) + number(earlier_exchanges);
     return {"  " + bad + " does not wait: its last wait, in " + earlier + ", began ",
             " s for " + bad + " in " + now + "\n"};
 }

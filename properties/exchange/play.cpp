@@ -272,8 +272,10 @@ std::vector<Seen> Implementation::exchanges(const Case& run) const {
     std::vector<Seen> mine(index(static_cast<int>(run.workers)));
     const auto workers = static_cast<int>(run.workers);
     if (run.way != Way::peers) {
-        // No call of MPI takes more bytes than this, so that large data goes in pieces.
-        const std::size_t most = run.way == Way::pieces ? 4 + run.random(For::disturbances) % 400 : 0;
+        // Nearly everything goes in pieces, or only what is large.
+        const std::uint64_t drawn = run.random(For::disturbances);
+        const std::size_t most =
+            run.way == Way::pieces ? (4 + drawn % 400) * (drawn >> 32U & 1U ? 50 : 1) : 0;
         group().run_in_pieces(workers, most, [&](Communicator& ranks) {
             play_exchanges(run, ranks, mine[index(ranks.rank())]);
         });

@@ -43,7 +43,8 @@ void play_without_waiting(Communicator& ranks, Signs& signs) {
 /// The exchange with the fault, and one after it.
 void play_fault(const Case& run, Communicator& ranks, Signs& signs) {
     if (hangs(run)) {
-        play_without_waiting(ranks, signs);
+        for (int earlier = 0; earlier < earlier_exchanges; ++earlier)
+            play_without_waiting(ranks, signs);
     } else {
         Seen ignored;
         play_exchanges(run, ranks, ignored);
