@@ -1,6 +1,7 @@
 // Declares the settings of a case of exchanges, and derives from them what is sent.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include <truestep/problem/mix64.hpp>
@@ -58,20 +59,27 @@ void own_parts(Plan& plan, std::size_t ranks, const auto& size_of) {
     }
 }
 
-Buffer random_bytes(const Case& run, std::size_t number, std::size_t rank, std::size_t size) {
+/// Those of a rank's buffer, from `begin` on.
+Buffer random_bytes(const Case& run, std::size_t number, std::size_t rank, std::size_t begin,
+                    std::size_t size) {
+    constexpr std::size_t word_bytes = sizeof(std::uint64_t);
     Buffer bytes(size);
-    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
-        const std::uint64_t word = run.random(For::bytes, {number, rank, at});
-        std::memcpy(bytes.data() + at, &word, std::min(sizeof word, size - at));
+    for (std::size_t at = begin; at < begin + size;) {
+        const std::uint64_t word = run.random(For::bytes, {number, rank, at / word_bytes});
+        const std::size_t first = at % word_bytes;
+        const std::size_t count = std::min(word_bytes - first, begin + size - at);
+        std::memcpy(bytes.data() + (at - begin), reinterpret_cast<const char*>(&word) + first, count);
+        at += count;
     }
     return bytes;
 }
 
 /// Whole numbers, whose sums are exact in any order.
-std::vector<float> summands(const Case& run, std::size_t number, std::size_t rank, std::size_t count) {
+std::vector<float> summands(const Case& run, std::size_t number, std::size_t rank, std::size_t begin,
+                            std::size_t count) {
     std::vector<float> values(count);
-    for (std::size_t at = 0; at < count; ++at)
-        values[at] = static_cast<float>(run.random(For::bytes, {number, rank, at}) % 1000);
+    for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<float>(run.random(For::bytes, {number, rank, begin + i}) % 1000);
     return values;
 }
 
@@ -126,6 +134,12 @@ const gate::CaseSpec<Case>& spec() {
                         &Case::fault),
              number("seed", &Case::seed, 0, most).draws(from_to<Index>(1, 99), &Case::seed).always()},
         .own_key = "exchanges",
+        .fits_drawn =
+            [](Case& run) { // a case takes less than a second
+                constexpr Index large = 10'000;
+                if (run.bytes > large)
+                    run.exchanges = std::min<Index>(run.exchanges, 8);
+            },
         .columns = {"workers", "way"},
         .most_workers = [](const Case& run) { return static_cast<int>(run.workers); }};
     return all;
@@ -212,10 +226,10 @@ Plan plan_of(const Case& run, std::size_t number) {
 Buffer buffer_of(const Case& run, const Plan& plan, std::size_t number, std::size_t rank) {
     std::size_t size = plan.sent_by(rank);
     if (plan.operation == Operation::reduce_scatter)
-        return bytes_of(summands(run, number, rank, size / sizeof(float)));
+        return bytes_of(summands(run, number, rank, 0, size / sizeof(float)));
     if (plan.operation == Operation::to_owners)
         size = std::reduce(plan.sizes.begin(), plan.sizes.end());
-    return random_bytes(run, number, rank, size);
+    return random_bytes(run, number, rank, 0, size);
 }
 
 Buffer arrives(const Case& run, const Plan& plan, std::size_t number, std::size_t rank) {
@@ -224,18 +238,16 @@ Buffer arrives(const Case& run, const Plan& plan, std::size_t number, std::size_
         std::vector<float> sums(mine.size / sizeof(float));
         for (std::size_t from = 0; from < plan.ranks(); ++from) {
             const std::vector<float> values =
-                summands(run, number, from, plan.sent_by(from) / sizeof(float));
-            for (std::size_t i = 0; i < sums.size(); ++i)
-                sums[i] += values[mine.begin / sizeof(float) + i];
+                summands(run, number, from, mine.begin / sizeof(float), sums.size());
+            std::ranges::transform(sums, values, sums.begin(), std::plus());
         }
         return bytes_of(sums);
     }
     Buffer received(plan.received_by(rank), untouched);
     for (std::size_t from = 0; from < plan.ranks(); ++from) {
-        const Buffer sent = buffer_of(run, plan, number, from);
         const auto [begin, size] = plan.to[from][rank];
-        std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(begin), size,
-                    received.begin() + static_cast<std::ptrdiff_t>(plan.place[rank][from].begin));
+        std::ranges::copy(random_bytes(run, number, from, begin, size),
+                          received.begin() + static_cast<std::ptrdiff_t>(plan.place[rank][from].begin));
     }
     return received;
 }
@@ -266,7 +278,7 @@ Message message_of(const Case& run, std::size_t number) {
             .to = static_cast<int>((from + 1 + drawn(1) % (ranks - 1)) % ranks),
             .traffic = static_cast<Traffic>(drawn(2) % distributed::traffic_kinds),
             .dropped = drawn(3) % 5 == 0,
-            .bytes = random_bytes(run, number, from, part_size(run, number, from, ranks))};
+            .bytes = random_bytes(run, number, from, 0, part_size(run, number, from, ranks))};
 }
 
 Sent sent_in(const Case& run, std::size_t rank, std::size_t begin, std::size_t end) {
