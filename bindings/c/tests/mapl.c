@@ -273,6 +273,9 @@ static void bad_passes_are_told(truestep_mapl_boundary* boundary) {
                 TRUESTEP_ERROR, "q is NULL");
     CHECK_FAILS(truestep_mapl_boundary_compress(boundary, &x, &anchor, ids, -1, out.q, out.z),
                 TRUESTEP_ERROR, "tokens is -1");
+    const truestep_values one = floats(in.x, WIDTH);
+    CHECK_FAILS(truestep_mapl_boundary_compress(boundary, &one, &anchor, NULL, 1, out.q, out.z),
+                TRUESTEP_ERROR, "ids is NULL");
     CHECK_FAILS(truestep_mapl_boundary_decompress(boundary, &x, &anchor, ids, TOKENS, out.xhat),
                 TRUESTEP_ERROR, "z: it has more than 10 values");
     CHECK_FAILS(truestep_mapl_boundary_decompress_backward(boundary, 1, &z, &x, ids, TOKENS, out.dz, NULL),

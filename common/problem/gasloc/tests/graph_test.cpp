@@ -58,6 +58,8 @@ TEST(Graph, GraphsComeBackAfterTheirPeriod) {
     EXPECT_EQ(period_of(Law::hypercube, 8), 3);
     for (const Law fixed : {Law::ring, Law::complete, Law::none})
         EXPECT_EQ(period_of(fixed, 5), 1) << name(fixed);
+    for (const Law law : all_laws)
+        EXPECT_EQ(period_of(law, 1), 1) << name(law) << " of one worker, who has no edge";
     for (const Law never : {Law::pairs, Law::two_peers, Law::given})
         EXPECT_EQ(period_of(never, 8), 0) << name(never);
     for (const Law law : all_laws)
