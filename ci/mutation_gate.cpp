@@ -16,6 +16,9 @@ gate::System dense_system();
 namespace truestep::properties::mapl {
 gate::System mapl_system();
 }
+namespace truestep::properties::exchange {
+gate::System exchange_system();
+}
 
 int main(int count, char** values) {
     using namespace truestep;
@@ -28,5 +31,5 @@ int main(int count, char** values) {
     };
     return gate::gate_main(count, values,
                            {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system(),
-                            properties::dense::dense_system()});
+                            properties::dense::dense_system(), properties::exchange::exchange_system()});
 }
