@@ -2,6 +2,7 @@
 // rank.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
-#include <truestep/distributed/peers.hpp>
 #include <truestep/gate/case_spec.hpp>
 #include <truestep/gate/group_implementation.hpp>
 #include <truestep/problem/data.hpp>
@@ -27,7 +27,17 @@ using problem::Index;
 enum class Way : std::uint8_t { plain, pieces, disturbed, groups, peers };
 
 /// What one rank does otherwise than the others in the last exchange of a case.
-enum class Fault : std::uint8_t { size, traffic, operation, drops, leaves, throws, aborts, hangs, stays };
+enum class Fault : std::uint8_t {
+    size,
+    traffic,
+    operation,
+    drops,
+    leaves,
+    throws,
+    aborts,
+    hangs,
+    takes_nothing
+};
 
 /// What random numbers of a case are for.
 enum class For : std::uint64_t { sizes, bytes, plans, groups, messages, waits, disturbances, faults };
@@ -51,7 +61,9 @@ struct Case {
 inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"several ranks", 60, [](const Case& run) { return run.workers > 1; }},
     {"several at once", 50, [](const Case& run) { return run.at_once > 1 && run.exchanges > 1; }},
-    {"a fault is told", 90}};
+    {"of peers", 8, [](const Case& run) { return run.way == Way::peers; }},
+    {"a rank hangs", 8,
+     [](const Case& run) { return run.fault == Fault::hangs || run.fault == Fault::takes_nothing; }}};
 
 /// The settings of a case, which a line has as "exchanges=3,workers=2,bytes=40,at_once=1,way=plain,seed=7".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
@@ -67,6 +79,7 @@ enum class Operation : std::uint8_t {
 };
 
 using Buffer = std::vector<std::uint8_t>;
+using Record = std::array<std::uint8_t, 12>; ///< of Operation::records
 
 [[nodiscard]] inline std::size_t index(int rank) {
     return static_cast<std::size_t>(rank);
@@ -142,11 +155,12 @@ class Implementation final : public gate::GroupImplementation<gate::Implementati
     /// What each rank saw, the same everywhere.
     [[nodiscard]] std::vector<Seen> exchanges(const Case& run) const;
     [[nodiscard]] std::vector<Seen> messages(const Case& run) const;
-    /// Of threads only: elsewhere a fault ends the job.
+    /// The group has to be one of threads: elsewhere a fault ends the job.
     [[nodiscard]] std::vector<Seen> faults(const Case& run) const;
 
   private:
-    [[nodiscard]] std::vector<Seen> told(const Case& run, std::vector<Seen> mine) const;
+    /// What all ranks saw, with the known bug in it.
+    [[nodiscard]] std::vector<Seen> shared(const Case& run, std::vector<Seen> mine) const;
 
     int known_bug_;
 };
@@ -170,16 +184,16 @@ void play_exchanges(const Case& run, distributed::Communicator& ranks, Seen& see
 /// If a rank hangs, these exchanges come before: a communicator uses the memory of past ones again.
 constexpr int earlier_exchanges = 3;
 constexpr Traffic earlier_traffic = Traffic::mask;
-/// What the faulty rank sends in their place.
+/// What the faulty rank sends in place of faulty_traffic().
 [[nodiscard]] Traffic other_traffic(const Case& run);
 /// The bytes that each rank awaits of each, and those that the faulty one sends to the witness.
 [[nodiscard]] std::size_t awaited_size(const Case& run);
 [[nodiscard]] std::size_t other_size(const Case& run);
-/// With which the faulty rank ends, if by an error of its own.
+/// The text with which the faulty rank ends, if it ends by an error of its own.
 [[nodiscard]] std::string reason_of(const Case& run);
 /// Whether it neither ends nor waits, so that the others have to give up.
-[[nodiscard]] inline bool hangs(const Case& run) {
-    return run.fault == Fault::hangs || run.fault == Fault::stays;
+[[nodiscard]] inline bool others_give_up(const Case& run) {
+    return run.fault == Fault::hangs || run.fault == Fault::takes_nothing;
 }
 constexpr std::chrono::milliseconds short_patience{100}; ///< with a rank that hangs
 /// Texts of which a rank has to be told one; "" for a rank that comes to its end.

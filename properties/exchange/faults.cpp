@@ -48,7 +48,7 @@ std::vector<std::string> texts_of_exchange(const Case& run) {
     case Fault::aborts:
         return {bad + ": " + reason_of(run)};
     case Fault::hangs:
-    case Fault::stays:
+    case Fault::takes_nothing:
         return {bad + " did not answer within 0.1 s in " + where};
     }
     return {};
@@ -73,17 +73,14 @@ std::string text_of_message(const Case& run) {
         return instead(label(other_traffic(run), run.exchanges, awaited_size(run)));
     case Fault::operation:
         return instead(label(faulty_traffic(run), run.exchanges + 1, awaited_size(run)));
-    case Fault::drops:
     case Fault::leaves:
         return bad + " has left and did not send" + missing;
     case Fault::throws:
     case Fault::aborts:
         return bad + " has failed: " + reason_of(run);
-    case Fault::hangs:
-    case Fault::stays:
+    default: // hangs
         return bad + " did not send" + missing + " within 0.1 s";
     }
-    return {};
 }
 
 } // namespace
@@ -130,7 +127,7 @@ std::string reason_of(const Case& run) {
 std::vector<std::string> texts_for(const Case& run, int rank) {
     if (rank == faulty(run) && run.fault == Fault::throws)
         return {reason_of(run)};
-    const bool goes_on = rank == faulty(run) && (run.fault == Fault::leaves || hangs(run));
+    const bool goes_on = rank == faulty(run) && (run.fault == Fault::leaves || others_give_up(run));
     if (run.way != Way::peers)
         return goes_on ? std::vector<std::string>{""} : texts_of_exchange(run);
     return {rank == witness(run) || rank == dependent(run) ? text_of_message(run) : ""};

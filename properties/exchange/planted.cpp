@@ -20,7 +20,8 @@ enum Number {
 
 /// Two messages of one pair come in each other's place.
 void swap_messages(const Case& run, std::size_t rank, Seen& seen) {
-    for (std::size_t second = 1; second < seen.received.size(); ++second)
+    for (std::size_t second = run.workers > 1 ? 1 : seen.received.size(); second < seen.received.size();
+         ++second)
         for (std::size_t first = 0; first < second; ++first) {
             const Message one = message_of(run, first);
             const Message other = message_of(run, second);
@@ -39,7 +40,8 @@ void plant(int known_bug, const Case& run, std::size_t rank, Seen& seen) {
                 received.back() ^= 1U;
         break;
     case kept_counts:
-        seen.first_half.bytes.front() += seen.first_half.exchanges.front();
+        for (std::size_t kind = 0; kind < seen.first_half.bytes.size(); ++kind)
+            seen.first_half.bytes[kind] += seen.first_half.exchanges[kind];
         break;
     case reset_forgets:
         for (std::size_t kind = 0; kind < seen.second_half.messages.size(); ++kind)
@@ -68,7 +70,8 @@ void plant(int known_bug, const Case& run, std::size_t rank, Seen& seen) {
 std::vector<problem::KnownBug> known_bugs() {
     return {
         {last_byte_stays, "the last byte stays behind", "Of each received buffer."},
-        {kept_counts, "what stays is counted", "Each exchange counts a byte too many."},
+        {kept_counts, "a byte too many is counted",
+         "In each exchange, as if a part of the rank's own were sent."},
         {reset_forgets, "a reset forgets the messages", "They are counted on. Needs two exchanges."},
         {overtakes, "a message overtakes another", "Of the same pair. Needs two messages."},
         {never_let_go, "a message is never let go", "Its sender waits for its memory for ever."},

@@ -1,9 +1,7 @@
 // Plays the exchanges and messages of a case on the ranks of a group.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
-#include <stdexcept>
 #include <thread>
 
 #include <truestep/distributed/counting.hpp>
@@ -23,14 +21,17 @@ using distributed::CountingCommunicator;
 using distributed::Peers;
 using namespace std::chrono_literals;
 
-using Record = std::array<std::uint8_t, 12>;
-
 /// An exchange that has been started, with its memory.
 struct UnderWay {
     std::size_t number = 0;
     Buffer sends{};
     Buffer receives{};
     std::unique_ptr<distributed::Exchange> exchange{};
+
+    void relay() const {
+        if (exchange)
+            exchange->relay();
+    }
 };
 
 UnderWay started(const Case& run, Communicator& ranks, std::size_t number) {
@@ -81,7 +82,7 @@ UnderWay started(const Case& run, Communicator& ranks, std::size_t number) {
         break;
     }
     }
-    // They belong to the caller again.
+    // The lists belong to the caller again.
     for (std::vector<std::size_t>* const sizes : {&to, &from, &owned})
         std::ranges::fill(*sizes, std::size_t{1} << 40U);
     for (std::vector<Stretch>* const stretches : {&stretches_to, &stretches_from})
@@ -115,15 +116,7 @@ class Exchanges {
     }
 
   private:
-    struct Relayed : UnderWay {
-        Relayed(UnderWay one) : UnderWay(std::move(one)) {}
-        void relay() {
-            if (exchange)
-                exchange->relay();
-        }
-    };
-
-    /// The same on all ranks, but where they wait in different orders.
+    /// A random number that is the same on all ranks, unless they wait in different orders.
     [[nodiscard]] std::uint64_t drawn(std::uint64_t what) const {
         return run_.random(For::waits, {turn_, what, free_order_ ? index(ranks_.rank()) : 0});
     }
@@ -143,11 +136,22 @@ class Exchanges {
     Seen& seen_;
     bool free_order_;
     std::uint64_t turn_ = 0;
-    std::vector<Relayed> under_way_;
+    std::vector<UnderWay> under_way_;
 };
 
 Sent counted_by(const CountingCommunicator& counted) {
     return {counted.bytes(), counted.exchanges(), counted.messages()};
+}
+
+/// Peers count no exchanges.
+Sent counted_by(const distributed::CountingPeers& counted) {
+    Sent sent;
+    for (std::size_t kind = 0; kind < distributed::traffic_kinds; ++kind) {
+        const auto of_kind = counted.sent(static_cast<Traffic>(kind));
+        sent.bytes[kind] = of_kind.bytes;
+        sent.messages[kind] = of_kind.messages;
+    }
+    return sent;
 }
 
 /// Plays all exchanges through `ranks`, whose exchanges `counted` counts.
@@ -229,23 +233,20 @@ void play_messages(const Case& run, Peers& inner, Seen& seen) {
             const auto at = awaited.begin() +
                             static_cast<std::ptrdiff_t>(
                                 run.random(For::waits, {awaited.front().number, rank}) % awaited.size());
-            (void)at->incoming->wait(at->bytes / 2);
-            const std::byte* const data = at->incoming->wait(at->bytes);
             Buffer& received = seen.received[at->number];
             received.resize(at->bytes);
-            if (at->bytes > 0)
-                std::memcpy(received.data(), data, at->bytes);
+            for (const auto& [first, last] :
+                 {std::pair(std::size_t{0}, at->bytes / 2), {at->bytes / 2, at->bytes}}) {
+                const std::byte* const data = at->incoming->wait(last);
+                if (first < last)
+                    std::memcpy(received.data() + first, data + first, last - first);
+            }
             awaited.erase(at);
         }
     }
-    for (const Traffic traffic : {Traffic::agreement, Traffic::payload, Traffic::moment, Traffic::mask,
-                                  Traffic::gradient, Traffic::parameters}) {
-        const auto kind = static_cast<std::size_t>(traffic);
-        seen.first_half.bytes[kind] = peers.sent(traffic).bytes;
-        seen.first_half.messages[kind] = peers.sent(traffic).messages;
-    }
+    seen.first_half = counted_by(peers);
     peers.reset();
-    seen.second_half.bytes = peers.bytes();
+    seen.second_half = counted_by(peers);
     (void)distributed::gather_records(peers, 0); // all have taken what was sent to them
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     for (std::shared_ptr<Buffer>& message : sent)
@@ -260,26 +261,32 @@ void play_messages(const Case& run, Peers& inner, Seen& seen) {
     (void)distributed::gather_records(peers, 0); // nobody leaves before
 }
 
+/// With pieces nearly everything is cut, or only what is large; but no part into more than some hundreds.
+std::size_t most_in_a_call(const Case& run) {
+    if (run.way != Way::pieces)
+        return 0;
+    constexpr std::size_t most_pieces = 500;
+    const std::uint64_t drawn = run.random(For::disturbances);
+    return std::max((4 + drawn % 400) * ((drawn >> 32U & 1U) != 0 ? 50 : 1),
+                    static_cast<std::size_t>(run.bytes) / most_pieces);
+}
+
 } // namespace
 
-std::vector<Seen> Implementation::told(const Case& run, std::vector<Seen> mine) const {
+std::vector<Seen> Implementation::shared(const Case& run, std::vector<Seen> mine) const {
     for (std::size_t rank = 0; rank < mine.size(); ++rank)
         plant(known_bug_, run, rank, mine[rank]);
     return exchange_records(group(), mine);
 }
 
 std::vector<Seen> Implementation::exchanges(const Case& run) const {
-    std::vector<Seen> mine(index(static_cast<int>(run.workers)));
     const auto workers = static_cast<int>(run.workers);
+    std::vector<Seen> mine(index(workers));
     if (run.way != Way::peers) {
-        // Nearly everything goes in pieces, or only what is large.
-        const std::uint64_t drawn = run.random(For::disturbances);
-        const std::size_t most =
-            run.way == Way::pieces ? (4 + drawn % 400) * (drawn >> 32U & 1U ? 50 : 1) : 0;
-        group().run_in_pieces(workers, most, [&](Communicator& ranks) {
+        group().run_in_pieces(workers, most_in_a_call(run), [&](Communicator& ranks) {
             play_exchanges(run, ranks, mine[index(ranks.rank())]);
         });
-        return told(run, std::move(mine));
+        return shared(run, std::move(mine));
     }
     const std::vector<int> members = members_of(run);
     group().run_peers(workers, [&](Peers& peers) {
@@ -288,7 +295,7 @@ std::vector<Seen> Implementation::exchanges(const Case& run) const {
         distributed::PeerCommunicator ranks(peers, members);
         play_exchanges(run, ranks, mine[index(peers.rank())]);
     });
-    const std::vector<Seen> by_peer = told(run, std::move(mine));
+    const std::vector<Seen> by_peer = shared(run, std::move(mine));
     std::vector<Seen> by_member;
     for (const int member : members)
         by_member.push_back(by_peer.at(index(member)));
@@ -296,10 +303,12 @@ std::vector<Seen> Implementation::exchanges(const Case& run) const {
 }
 
 std::vector<Seen> Implementation::messages(const Case& run) const {
-    std::vector<Seen> mine(index(static_cast<int>(run.workers)));
-    group().run_peers(static_cast<int>(run.workers),
-                      [&](Peers& peers) { play_messages(run, peers, mine[index(peers.rank())]); });
-    return told(run, std::move(mine));
+    const auto workers = static_cast<int>(run.workers);
+    std::vector<Seen> mine(index(workers));
+    group().run_peers_in_pieces(workers, most_in_a_call(run), [&](Peers& peers) {
+        play_messages(run, peers, mine[index(peers.rank())]);
+    });
+    return shared(run, std::move(mine));
 }
 
 } // namespace truestep::properties::exchange

@@ -3,12 +3,14 @@
 #include <barrier>
 #include <concepts>
 #include <latch>
+#include <optional>
 #include <stdexcept>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "exchange.hpp"
 
@@ -29,7 +31,7 @@ struct Signs {
 };
 
 /// An exchange for which no rank waits longer than its short patience, whatever the machine does.
-void play_without_waiting(Communicator& ranks, Signs& signs) {
+void play_when_all_have_come(Communicator& ranks, Signs& signs) {
     Buffer received(index(ranks.size()));
     const std::vector<std::size_t> sizes(received.size(), 1);
     const auto exchange =
@@ -40,11 +42,11 @@ void play_without_waiting(Communicator& ranks, Signs& signs) {
     exchange->wait();
 }
 
-/// The exchange with the fault, and one after it.
+/// The exchanges before the fault, the one with it, and one more after a dropped one.
 void play_fault(const Case& run, Communicator& ranks, Signs& signs) {
-    if (hangs(run)) {
+    if (others_give_up(run)) {
         for (int earlier = 0; earlier < earlier_exchanges; ++earlier)
-            play_without_waiting(ranks, signs);
+            play_when_all_have_come(ranks, signs);
     } else {
         Seen ignored;
         play_exchanges(run, ranks, ignored);
@@ -65,18 +67,18 @@ void play_fault(const Case& run, Communicator& ranks, Signs& signs) {
         sends[index(witness(run))] = other_size(run);
     const Buffer send(std::max(awaited_size(run), other_size(run)) * sends.size());
     Buffer receive(awaited_size(run) * sends.size());
-    if (run.fault == Fault::stays && ranks.rank() != faulty(run))
+    if (run.fault == Fault::takes_nothing && ranks.rank() != faulty(run))
         signs.all.arrive_and_wait(); // it has come: the last rank to come takes at once
     auto exchange = is(Fault::operation)
                         ? ranks.start_all_gather(traffic, send.data(), receive.data(), receives)
                         : ranks.start_all_to_all(traffic, send.data(), sends, receive.data(), receives);
     if (is(Fault::drops))
         exchange.reset();
-    if (is(Fault::stays)) {
+    if (is(Fault::takes_nothing)) {
         signs.all.arrive_and_wait();
         return signs.others_are_told.wait();
     }
-    if (hangs(run)) { // nobody else is late
+    if (others_give_up(run)) { // nobody else is late
         signs.others.arrive_and_wait();
         ranks.progress();
         signs.others.arrive_and_wait();
@@ -112,9 +114,7 @@ void play_fault(const Case& run, Peers& peers, Signs& signs) {
         case Fault::aborts:
             return peers.leave(reason_of(run));
         case Fault::hangs:
-        case Fault::stays:
             return signs.others_are_told.wait();
-        case Fault::drops:
         case Fault::leaves:
             return;
         default:
@@ -136,9 +136,8 @@ void play_fault(const Case& run, Peers& peers, Signs& signs) {
 class CapturedError {
   public:
     CapturedError() : terminal_(dup(STDERR_FILENO)), file_(memfd_create("stderr", MFD_CLOEXEC)) {
-        if (terminal_ < 0 || file_ < 0)
-            throw std::runtime_error("standard error cannot be captured");
-        dup2(file_, STDERR_FILENO);
+        if (file_ < 0 || dup2(file_, STDERR_FILENO) < 0)
+            throw Error("what is printed to standard error cannot be kept in memory");
     }
     CapturedError(const CapturedError&) = delete;
     CapturedError& operator=(const CapturedError&) = delete;
@@ -177,6 +176,10 @@ std::vector<Seen> Implementation::faults(const Case& run) const {
         try {
             play_fault(run, ranks, signs);
         } catch (const std::exception& error) {
+            // What is wrong with a communicator must not keep the others waiting outside of it.
+            signs.all.arrive_and_drop();
+            if (ranks.rank() != faulty(run))
+                signs.others.arrive_and_drop();
             if constexpr (std::same_as<decltype(ranks), Peers&>)
                 ranks.leave(error.what()); // before those that depend on it ask
             ended(error.what());
@@ -184,20 +187,23 @@ std::vector<Seen> Implementation::faults(const Case& run) const {
         }
         ended("");
     };
-    const auto threads =
-        gate::make_thread_group(hangs(run) ? short_patience : distributed::default_timeout);
-    const CapturedError error;
+    const auto brief = gate::make_thread_group(short_patience);
+    const gate::Group& threads = others_give_up(run) ? *brief : group();
+    std::optional<CapturedError> error;
+    if (others_give_up(run))
+        error.emplace();
     try {
         if (run.way == Way::peers)
-            threads->run_peers(workers, played);
+            threads.run_peers(workers, played);
         else
-            threads->run(workers, played);
+            threads.run(workers, played);
+    } catch (const Error&) { // this machine's, not the fault
+        throw;
     } catch (const std::runtime_error&) { // each rank has kept its text
     }
-    mine.front().printed = error.text();
-    for (std::size_t rank = 0; rank < mine.size(); ++rank)
-        plant(known_bug_, run, rank, mine[rank]);
-    return mine;
+    if (error)
+        mine.front().printed = error->text();
+    return shared(run, std::move(mine));
 }
 
 } // namespace truestep::properties::exchange

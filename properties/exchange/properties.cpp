@@ -1,6 +1,5 @@
 // What must always hold of exchanges and messages between ranks (section 43).
 #include <algorithm>
-#include <cstdlib>
 
 #include <truestep/gate/trial.hpp>
 
@@ -59,8 +58,8 @@ void arrives_as_sent(Trial& trial) {
     const std::vector<Seen> seen = trial.implementation.exchanges(trial.run);
     for (std::size_t number = 0; number < static_cast<std::size_t>(trial.run.exchanges); ++number) {
         const Plan plan = plan_of(trial.run, number);
-        for (std::size_t rank = 0; rank < seen.size(); ++rank)
-            same_bytes(trial, arrives(trial.run, plan, number, rank), seen[rank].received.at(number),
+        for (std::size_t rank = 0; rank < plan.ranks(); ++rank)
+            same_bytes(trial, arrives(trial.run, plan, number, rank), seen.at(rank).received.at(number),
                        "exchange" + place(number, rank), number);
     }
 }
@@ -68,8 +67,8 @@ void arrives_as_sent(Trial& trial) {
 void is_counted(Trial& trial) {
     const std::vector<Seen> seen = trial.implementation.exchanges(trial.run);
     const auto all = static_cast<std::size_t>(trial.run.exchanges);
-    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-        same_counts(trial, sent_in(trial.run, rank, 0, all / 2), seen[rank].first_half, rank, "");
+    for (std::size_t rank = 0; rank < plan_of(trial.run, 0).ranks(); ++rank) {
+        same_counts(trial, sent_in(trial.run, rank, 0, all / 2), seen.at(rank).first_half, rank, "");
         same_counts(trial, sent_in(trial.run, rank, all / 2, all), seen[rank].second_half, rank,
                     " after its counts were set to 0");
     }
@@ -109,8 +108,7 @@ void is_told(Trial& trial) {
                                           : "it should be '" + texts.front() + "'");
         });
     }
-    trial.judged.kind(true, "a fault is told");
-    if (!hangs(trial.run))
+    if (!others_give_up(trial.run))
         return;
     const std::string printed(seen.front().printed.begin(), seen.front().printed.end());
     for (const std::string& line : lines_about(trial.run))
@@ -124,12 +122,17 @@ Case with_two_ranks(Case run) {
 }
 
 Case for_messages(Case run) {
-    run.way = run.way == Way::disturbed ? Way::disturbed : Way::plain;
+    if (run.way != Way::disturbed && run.way != Way::pieces)
+        run.way = Way::plain;
     return with_two_ranks(run);
 }
 
 Case for_faults(Case run) {
     run.way = run.way == Way::peers ? Way::peers : Way::plain;
+    if (run.way == Way::peers && run.fault == Fault::drops) // a sender drops no message, and takes none
+        run.fault = Fault::leaves;
+    if (run.way == Way::peers && run.fault == Fault::takes_nothing)
+        run.fault = Fault::hangs;
     return with_two_ranks(run);
 }
 
@@ -139,15 +142,19 @@ std::vector<gate::Property> properties() {
     const gate::Demands<Case> usual{"several ranks", "several at once"};
     gate::Property faults = spec().property(
         3, "faults", "A rank that exchanges otherwise than the others, or ends, is named to them.",
-        gate::judged_by(is_told), {"a fault is told"}, for_faults);
+        gate::judged_by(is_told), {"of peers", "a rank hangs"}, for_faults);
     faults.skipped = [](const gate::Implementation& tested) {
         return tested.communicator() == "in_process" ? "" : "a fault ends all ranks of MPI, the gate's too";
     };
+    gate::Property of_pairs =
+        spec().property(2, "messages", "Messages between pairs arrive in their order, and are let go.",
+                        gate::judged_by(messages), usual, for_messages);
+    of_pairs.skipped = [](const gate::Implementation& tested) {
+        return tested.takes(2) ? "" : "a message takes two ranks";
+    };
     return {spec().property(1, "counts", "What a rank sends is counted, by kind of traffic.",
                             gate::judged_by(is_counted), usual),
-            spec().property(2, "messages", "Messages between pairs arrive in their order, and are let go.",
-                            gate::judged_by(messages), usual, for_messages),
-            faults,
+            of_pairs, faults,
             spec().property(0, "reference", "Each byte arrives where it was sent to, and no other changes.",
                             gate::judged_by(arrives_as_sent), usual)};
 }

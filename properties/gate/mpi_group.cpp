@@ -26,10 +26,7 @@ class MpiGroup final : public Group {
 
     void run_in_pieces(int workers, std::size_t most, const Work& work) const override {
         on_first(workers, [&](MPI_Comm ranks) {
-            distributed::MpiOptions options = options_;
-            if (most > 0)
-                options.largest_count = most;
-            const auto communicator = distributed::make_mpi_communicator(ranks, options);
+            const auto communicator = distributed::make_mpi_communicator(ranks, options_of(most));
             try {
                 work(*communicator);
             } catch (const std::exception& error) {
@@ -40,9 +37,13 @@ class MpiGroup final : public Group {
     }
 
     void run_peers(int workers, const PeerWork& work) const override {
+        run_peers_in_pieces(workers, 0, work);
+    }
+
+    void run_peers_in_pieces(int workers, std::size_t most, const PeerWork& work) const override {
         on_first(workers, [&](MPI_Comm ranks) {
             // Some cases have a worker end, and others that need it; the job must go on.
-            distributed::MpiOptions options = options_;
+            distributed::MpiOptions options = options_of(most);
             options.ends_job = false;
             const auto peers = distributed::make_mpi_peers(ranks, options);
             try {
@@ -76,6 +77,13 @@ class MpiGroup final : public Group {
     bool speaks() const override { return world_->rank() == 0; }
 
   private:
+    [[nodiscard]] distributed::MpiOptions options_of(std::size_t most) const {
+        distributed::MpiOptions options = options_;
+        if (most > 0)
+            options.largest_count = most;
+        return options;
+    }
+
     template <class Run>
     void on_first(int workers, const Run& run) const {
         const bool takes_part = world_->rank() < workers;

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -33,6 +31,7 @@ TEST_P(InProcess, KnowsItsPlace) {
     run_ranks(GetParam(), [&](Communicator& communicator) {
         EXPECT_EQ(communicator.size(), GetParam());
         EXPECT_EQ(communicator.name(), "in_process");
+        EXPECT_TRUE(communicator.sends_pieces());
         ++seen.at(as_size(communicator.rank()));
     });
     for (const auto& count : seen)

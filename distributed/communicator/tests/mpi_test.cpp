@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -160,6 +159,7 @@ int test() {
     {
         const auto reversed = make_mpi_communicator(backwards, {.timeout = patience});
         verdict.check("rank", reversed->rank() == communicator->size() - 1 - communicator->rank());
+        verdict.check("all-to-all, ranks reversed", AllToAll(*reversed, 1).wait());
         verdict.check("all-gather, ranks reversed", AllGather(*reversed, 1, true).wait());
     }
     MPI_Comm_free(&backwards);

@@ -24,8 +24,8 @@ class Group {
     using Work = std::function<void(distributed::Communicator&)>;
     /// Runs the work on so many ranks and returns when all have ended; throws if one has failed.
     virtual void run(int workers, const Work& work) const = 0;
-    /// The same, where no call of MPI takes more bytes than `most`, so that more go in pieces; 0: no limit
-    /// of ours.
+    /// The same, where no call of MPI has a greater count than `most`, so that larger data goes in pieces.
+    /// 0 is no limit.
     virtual void run_in_pieces(int workers, std::size_t /*most*/, const Work& work) const {
         run(workers, work);
     }
@@ -34,6 +34,9 @@ class Group {
     /// Runs work that sends messages between two ranks; a failure ends only the ranks that need the failed
     /// one. A group supports this only if it overrides the function.
     virtual void run_peers(int workers, const PeerWork& work) const;
+    virtual void run_peers_in_pieces(int workers, std::size_t /*most*/, const PeerWork& work) const {
+        run_peers(workers, work);
+    }
 
     using Bytes = std::vector<std::uint8_t>;
     /// The records of all ranks that have just worked, on every process. `mine` makes the record of a rank
