@@ -224,7 +224,7 @@ void refusal(Trial& trial) {
         gate::impossible_settings(trial.scenario.problem.groups.back(), drawn);
     words[7] = setting.size() == 1 ? "coefficient" : setting;
     Group spoiled;
-    scenario.change = [choice, &spoiled](int, Beginning& beginning) {
+    scenario.change = [choice, drawn, &spoiled](int, Beginning& beginning) {
         Problem& problem = beginning.problem;
         switch (choice) {
         case 0:
@@ -242,7 +242,10 @@ void refusal(Trial& trial) {
             break;
         case 4:
             problem.order = Order::tree;
+            // The first share is no node, or the last one.
             problem.micro_batches.front() = 3;
+            if (problem.ranks == 2 && drawn % 2 == 1)
+                problem.micro_batches = {2, 3};
             break;
         case 5:
             problem.groups.push_back(group_of(Rule::muon, {"flat"}));

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
@@ -174,6 +175,12 @@ void plant(int known_bug, const Case& run, std::size_t rank, Seen& seen);
 
 /// Plays all exchanges of a case on one rank.
 void play_exchanges(const Case& run, distributed::Communicator& ranks, Seen& seen);
+
+/// A last message, of rank 0 to rank 1, before rank 0 leaves with this reason.
+constexpr std::string_view last_words = "on purpose";
+[[nodiscard]] inline Buffer last_message() {
+    return {1, 2, 3, 4, 5};
+}
 
 /// The rank that a case's fault is of, the one that notices it first, and one that depends on that one; -1
 /// if there is none.

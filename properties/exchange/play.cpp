@@ -199,6 +199,28 @@ void play_exchanges(const Case& run, Communicator& ranks, Seen& seen) {
 
 namespace {
 
+/// The receiver asks only when the sender has most probably left.
+void play_last_message(Peers& peers, std::size_t number, Seen& seen) {
+    const auto message = std::make_shared<Buffer>(last_message());
+    const std::size_t size = message->size();
+    if (peers.rank() == 0) {
+        peers.send(Traffic::payload, 1, number, {message, message->data()}, size);
+        peers.leave(std::string(last_words));
+    }
+    if (peers.rank() != 1)
+        return;
+    std::this_thread::sleep_for(5ms);
+    seen.received.emplace_back(size);
+    std::memcpy(seen.received.back().data(), peers.receive(Traffic::payload, 0, number, size)->wait(size),
+                size);
+    try {
+        (void)peers.receive(Traffic::payload, 0, number + 1, size)->wait(size);
+    } catch (const distributed::Aborted& error) {
+        const std::string text = error.what();
+        seen.ended.assign(text.begin(), text.end());
+    }
+}
+
 /// Messages whose receivers ask for all of a window before anybody waits.
 void play_messages(const Case& run, Peers& inner, Seen& seen) {
     using distributed::CountingPeers;
@@ -258,7 +280,8 @@ void play_messages(const Case& run, Peers& inner, Seen& seen) {
             peers.progress();
             std::this_thread::yield();
         }
-    (void)distributed::gather_records(peers, 0); // nobody leaves before
+    (void)distributed::gather_records(peers, 0); // no rank leaves before
+    play_last_message(peers, all, seen);
 }
 
 /// With pieces nearly everything is cut, or only what is large; but no part into more than some hundreds.

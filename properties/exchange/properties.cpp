@@ -86,6 +86,12 @@ void messages(Trial& trial) {
         sent[static_cast<std::size_t>(one.from)].bytes[kind] += one.bytes.size();
         ++sent[static_cast<std::size_t>(one.from)].messages[kind];
     }
+    same_bytes(trial, last_message(), seen.at(1).received.back(), "a message whose sender has left",
+               static_cast<std::size_t>(trial.run.exchanges));
+    const std::string told(seen.at(1).ended.begin(), seen.at(1).ended.end());
+    trial.expect(told == "rank 0 has failed: " + std::string(last_words), trial.run.exchanges, [&] {
+        return "rank 1 waits for a message of rank 0, which has left, and is told '" + told + "'";
+    });
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         same_counts(trial, sent[rank], seen[rank].first_half, rank, "");
         same_counts(trial, {}, seen[rank].second_half, rank, " after its counts were set to 0");

@@ -114,5 +114,13 @@ TEST(LayoutTest, ASumOfSizesThatWouldOverflowIsRefused) {
     EXPECT_EQ(Layout({{"a", most / 1024 - 1}, {"b", 1}}).size(), most / 1024);
 }
 
+TEST(LayoutTest, StretchesOfTwoTensorsStayTwo) {
+    const Layout layout({{"a", 4}, {"b", 4}});
+    const Layout part = layout.part({{0, 2}, {6, 8}}); // b's begins at the index at which a's ends
+    ASSERT_EQ(part.tensors().size(), 2U);
+    EXPECT_EQ(part.tensors()[0].name, "a");
+    EXPECT_EQ(part.tensors()[1].name, "b");
+}
+
 } // namespace
 } // namespace truestep::problem

@@ -295,6 +295,16 @@ TEST(CountingFaults, ALostExchangeIsABugEvenBeforeItsStart) {
                 ThrowsMessage<Aborted>("rank 0: a mask exchange was never waited for"));
 }
 
+TEST(CountingFaults, ALinkThatIsCutStaysCut) {
+    InProcessGroup group(1);
+    const auto inner = group.communicator(0);
+    CountingCommunicator communicator(*inner);
+    communicator.lose_link_after(1);
+    Gather(communicator, Traffic::mask, 1).wait();
+    for (int again = 0; again < 2; ++again)
+        EXPECT_THROW(Gather(communicator, Traffic::mask, 2), LinkLost);
+}
+
 TEST(CountingFaults, ErrorsComeThrough) {
     const auto step = [](Communicator& inner) {
         Disturbance disturbance;
