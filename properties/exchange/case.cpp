@@ -187,9 +187,8 @@ Plan plan_of(const Case& run, std::size_t number) {
         if (run.way != Way::peers) // which sends whole parts alone
             plan.piece = {drawn(2) % static_cast<std::uint64_t>(run.bytes + 1),
                           drawn(3) % static_cast<std::uint64_t>(run.bytes + 1)};
-        plan.sizes.resize(ranks);
-        std::ranges::generate(plan.sizes,
-                              [&, rank = std::size_t{0}]() mutable { return own_size(rank++); });
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+            plan.sizes.push_back(own_size(rank));
         same_for_all(plan, ranks, [&](std::size_t owner) { return plan.piece.size_in(plan.sizes[owner]); });
         for (std::vector<Stretch>& to : plan.to) {
             to = in_a_row(ranks, own_size);

@@ -24,10 +24,10 @@ using distributed::Stretch;
 using distributed::Traffic;
 using problem::Index;
 
-/// What an exchange goes through on its way to the group's ranks.
+/// An exchange goes one of these ways to the ranks of the group.
 enum class Way : std::uint8_t { plain, pieces, disturbed, groups, peers };
 
-/// What one rank does otherwise than the others in the last exchange of a case.
+/// One rank does this otherwise than the others, in the last exchange of a case.
 enum class Fault : std::uint8_t {
     size,
     traffic,
@@ -40,7 +40,7 @@ enum class Fault : std::uint8_t {
     takes_nothing
 };
 
-/// What random numbers of a case are for.
+/// A case draws random numbers for each of these.
 enum class For : std::uint64_t { sizes, bytes, plans, groups, messages, waits, disturbances, faults };
 
 /// A few small numbers from which all exchanges and their bytes follow.
@@ -59,12 +59,16 @@ struct Case {
     [[nodiscard]] std::uint64_t random(For use, std::initializer_list<std::uint64_t> places = {}) const;
 };
 
+/// Whether the faulty rank neither ends nor waits, so that the others have to give up.
+[[nodiscard]] inline bool others_give_up(const Case& run) {
+    return run.fault == Fault::hangs || run.fault == Fault::takes_nothing;
+}
+
 inline constexpr gate::ListedKind<Case> Case::kinds[] = {
     {"several ranks", 60, [](const Case& run) { return run.workers > 1; }},
     {"several at once", 50, [](const Case& run) { return run.at_once > 1 && run.exchanges > 1; }},
     {"of peers", 8, [](const Case& run) { return run.way == Way::peers; }},
-    {"a rank hangs", 8,
-     [](const Case& run) { return run.fault == Fault::hangs || run.fault == Fault::takes_nothing; }}};
+    {"a rank hangs", 8, others_give_up}};
 
 /// The settings of a case, which a line has as "exchanges=3,workers=2,bytes=40,at_once=1,way=plain,seed=7".
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
@@ -104,9 +108,9 @@ struct Plan {
 constexpr std::uint8_t untouched = 0xEE;
 
 [[nodiscard]] Plan plan_of(const Case& run, std::size_t number);
-/// What a rank sends in that exchange.
+/// The buffer that a rank sends from in that exchange.
 [[nodiscard]] Buffer buffer_of(const Case& run, const Plan& plan, std::size_t number, std::size_t rank);
-/// What a rank's buffer holds after it.
+/// The buffer that a rank holds after it.
 [[nodiscard]] Buffer arrives(const Case& run, const Plan& plan, std::size_t number, std::size_t rank);
 
 /// The sizes of the groups of a case whose way is `groups`.
@@ -124,15 +128,13 @@ struct Message {
 };
 [[nodiscard]] Message message_of(const Case& run, std::size_t number);
 
-/// What one rank has sent to others, by kind of traffic.
+/// The traffic of one rank to others, by kind.
 struct Sent {
     distributed::Bytes bytes{};
     distributed::Bytes exchanges{};
     distributed::Bytes messages{};
-
-    bool operator==(const Sent&) const = default;
 };
-/// What the closed form says that a rank sends in these exchanges.
+/// The closed form of the traffic of a rank in these exchanges.
 [[nodiscard]] Sent sent_in(const Case& run, std::size_t rank, std::size_t begin, std::size_t end);
 
 /// What is seen of one rank.
@@ -198,10 +200,6 @@ constexpr Traffic earlier_traffic = Traffic::mask;
 [[nodiscard]] std::size_t other_size(const Case& run);
 /// The text with which the faulty rank ends, if it ends by an error of its own.
 [[nodiscard]] std::string reason_of(const Case& run);
-/// Whether it neither ends nor waits, so that the others have to give up.
-[[nodiscard]] inline bool others_give_up(const Case& run) {
-    return run.fault == Fault::hangs || run.fault == Fault::takes_nothing;
-}
 constexpr std::chrono::milliseconds short_patience{100}; ///< with a rank that hangs
 /// Texts of which a rank has to be told one; "" for a rank that comes to its end.
 [[nodiscard]] std::vector<std::string> texts_for(const Case& run, int rank);

@@ -5,6 +5,8 @@ namespace truestep::properties::exchange {
 
 namespace {
 
+// These texts are spelled apart from those in distributed/communicator, which they judge.
+
 std::string rank_text(int rank) {
     return "rank " + std::to_string(rank);
 }
@@ -18,7 +20,7 @@ std::string message_text(Traffic traffic, Index number) {
     return std::string(distributed::name(traffic)) + " (message " + std::to_string(number);
 }
 
-/// In words, between ranks that exchange together.
+/// The texts about a fault among ranks that exchange together.
 std::vector<std::string> texts_of_exchange(const Case& run) {
     const std::string bad = rank_text(faulty(run));
     const std::string where = exchange_text(faulty_traffic(run));
@@ -54,7 +56,7 @@ std::vector<std::string> texts_of_exchange(const Case& run) {
     return {};
 }
 
-/// In words, between the ranks of a message.
+/// The text about a fault of a message.
 std::string text_of_message(const Case& run) {
     const std::string bad = rank_text(faulty(run));
     const std::string to = rank_text(witness(run));

@@ -10,7 +10,7 @@ namespace {
 enum Number {
     none,
     last_byte_stays,
-    kept_counts,
+    counts_too_many,
     reset_forgets,
     overtakes,
     never_let_go,
@@ -39,7 +39,7 @@ void plant(int known_bug, const Case& run, std::size_t rank, Seen& seen) {
             if (received.size() > 1)
                 received.back() ^= 1U;
         break;
-    case kept_counts:
+    case counts_too_many:
         for (std::size_t kind = 0; kind < seen.first_half.bytes.size(); ++kind)
             seen.first_half.bytes[kind] += seen.first_half.exchanges[kind];
         break;
@@ -70,7 +70,7 @@ void plant(int known_bug, const Case& run, std::size_t rank, Seen& seen) {
 std::vector<problem::KnownBug> known_bugs() {
     return {
         {last_byte_stays, "the last byte stays behind", "Of each received buffer."},
-        {kept_counts, "a byte too many is counted",
+        {counts_too_many, "a byte too many is counted",
          "In each exchange, as if a part of the rank's own were sent."},
         {reset_forgets, "a reset forgets the messages", "They are counted on. Needs two exchanges."},
         {overtakes, "a message overtakes another", "Of the same pair. Needs two messages."},

@@ -221,7 +221,7 @@ void play_last_message(Peers& peers, std::size_t number, Seen& seen) {
     }
 }
 
-/// Messages whose receivers ask for all of a window before anybody waits.
+/// Receivers ask for all messages of a window before any rank waits for one.
 void play_messages(const Case& run, Peers& inner, Seen& seen) {
     using distributed::CountingPeers;
     CountingPeers peers(inner, run.way == Way::disturbed ? disturbance_of<distributed::PeerDisturbance>(run)

@@ -78,7 +78,7 @@ void play_fault(const Case& run, Communicator& ranks, Signs& signs) {
         signs.all.arrive_and_wait();
         return signs.others_are_told.wait();
     }
-    if (others_give_up(run)) { // nobody else is late
+    if (others_give_up(run)) { // no other rank is late
         signs.others.arrive_and_wait();
         ranks.progress();
         signs.others.arrive_and_wait();
