@@ -205,6 +205,7 @@ truestep_status truestep_gasloc_recorder_begin_round(truestep_gasloc_recorder* r
         if (count > 0)
             need(learning_rates, "learning_rates");
         const std::span<const double> rates(learning_rates, count);
+        std::ranges::for_each(rates, truestep::abi::check_rate);
         recorder->rounds.push_back({{rates.begin(), rates.end()},
                                     std::vector<std::vector<std::vector<float>>>(
                                         static_cast<std::size_t>(recorder->problem.workers))});

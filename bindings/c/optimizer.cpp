@@ -342,14 +342,16 @@ truestep_status truestep_optimizer_restore(truestep_optimizer* optimizer, const 
 truestep_status truestep_optimizer_save(truestep_optimizer* optimizer, const char* folder) {
     return guarded([&] {
         need(folder, "folder");
-        distributed::scape::save_checkpoint(of(optimizer), *optimizer->communicator, folder);
+        const truestep_optimizer& handle = need(optimizer, "optimizer");
+        distributed::scape::save_checkpoint(*handle.optimizer, *handle.communicator, folder);
     });
 }
 
 truestep_status truestep_optimizer_load(truestep_optimizer* optimizer, const char* checkpoint) {
     return guarded([&] {
         need(checkpoint, "checkpoint");
-        distributed::scape::restore_checkpoint(of(optimizer), *optimizer->communicator, checkpoint);
+        const truestep_optimizer& handle = need(optimizer, "optimizer");
+        distributed::scape::restore_checkpoint(*handle.optimizer, *handle.communicator, checkpoint);
     });
 }
 

@@ -176,7 +176,7 @@ class SCAPE(System):
             return self.halted
         self.change_density(asked["next_density"])
         try:
-            self.optimizer.step(self.given(floats(asked["gradient"])), asked["learning_rate"])
+            self.take(floats(asked["gradient"]), asked["learning_rate"])
         except truestep.RefusedStep as error:
             place = re.search(r"rank (\d+).*\(coordinate (\d+)\)", str(error))
             assert place is not None, error
@@ -186,12 +186,8 @@ class SCAPE(System):
             return self.halted
         return {"did": "taken"}
 
-    def given(self, gradient: Any) -> Any:
-        """Gives two steps of three a piece for each tensor, without values where all are zeros."""
-        if self.optimizer.steps % 3 == 0:
-            return gradient
-        pieces = np.split(gradient, np.cumsum([tensor["size"] for tensor in self.asked["tensors"]])[:-1])
-        return [piece if piece.view(np.uint32).any() else truestep._values.zeros(piece.size) for piece in pieces]
+    def take(self, gradient: Any, rate: float) -> None:
+        self.optimizer.step(gradient, rate)
 
     def view(self, asked: Message) -> Message:
         for what, path in asked["into"].items():

@@ -1,4 +1,5 @@
-"""gate_program.py with recorders beside the optimizers: what is recorded of each case has to verify, whichever way it is recorded."""
+"""gate_program.py with recorders beside the optimizers: what is recorded of each case has to verify, whichever way it is recorded. Gradients come in
+all forms that the package takes, and wrong calls come before the right ones."""
 
 import json
 import os
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import gate_program
+import gate_refused
+import numpy as np
 import truestep
 from gate_program import RANK, RANKS, Message, floats
 
@@ -59,7 +62,9 @@ class SCAPE(gate_program.SCAPE):
 
     def case(self, case: Message) -> Message | None:
         answer = super().case(case)
+        gate_refused.begin(self.links.case)
         self.recording.stop()
+        self.turn = self.links.case
         if self.optimizer is not None:
             # Another case may have another way to record, and the same case has the same one when it is repeated.
             self.way = zlib.crc32(json.dumps([case[key] for key in (*self.SETTINGS, "size", "density")]).encode()) % 4
@@ -75,6 +80,56 @@ class SCAPE(gate_program.SCAPE):
         if density != self.density:
             self.recording.stop()
         super().change_density(density)
+
+    def pieces(self, gradient: Any) -> list[Any]:
+        return np.split(gradient, np.cumsum([tensor["size"] for tensor in self.asked["tensors"]])[:-1])
+
+    def given(self, gradient: Any) -> list[Any]:
+        """A piece for each tensor, without values where all are zeros."""
+        return [piece if piece.view(np.uint32).any() else truestep._values.zeros(piece.size) for piece in self.pieces(gradient)]
+
+    def take(self, gradient: Any, rate: float) -> None:
+        optimizer = self.optimizer
+        self.turn += 1
+        way = self.turn % 5
+        if way == 0:
+            optimizer.step(gradient, rate)
+        elif way == 1:
+            optimizer.step(self.given(gradient), rate)
+        elif way == 2:
+            for wrong in (1, 0):  # a refused step, too, may write into the gradient
+                room = optimizer.gradient
+                room[:] = gradient
+                try:
+                    with gate_refused.resting():
+                        optimizer.step_using_up(room[wrong:], rate)
+                except truestep.Error as error:
+                    if type(error) is not truestep.Error or not wrong:
+                        raise
+        else:
+            self.take_parts(gradient, rate, way == 4)
+
+    def take_parts(self, gradient: Any, rate: float, buckets: bool) -> None:
+        """Once in vain, with a rate that is none: then the parts have to be forgotten."""
+        optimizer, tensors = self.optimizer, list(range(len(self.asked["tensors"])))[::-1]
+        for final in (float("nan"), rate):
+            try:
+                with gate_refused.resting():
+                    if not buckets:
+                        # Sums that are exact; no sum is -0, so such a rank gives all of it at once.
+                        odd = np.arange(gradient.size) % 2 == 1
+                        first = np.where(odd & ~(gradient.view(np.uint32) == 1 << 31).any(), gradient, np.float32(0))
+                        optimizer.accumulate(first)
+                        optimizer.step(gradient - first, final)
+                        continue
+                    pieces = self.pieces(gradient)
+                    for some in (tensors[:1], tensors[1:]):
+                        if some:
+                            optimizer.bucket(some, [pieces[tensor] for tensor in some])
+                    optimizer.step_of_parts(final)
+            except truestep.Error as error:
+                if type(error) is not truestep.Error or final == rate:
+                    raise
 
     def step(self, asked: Message) -> Message:
         answer = super().step(asked)
@@ -106,6 +161,7 @@ class GASLoC(gate_program.GASLoC):
         self.recording = Recording(links)
 
     def case(self, case: Message) -> None:
+        gate_refused.begin(self.links.case)
         super().case(case)
         self.recording.stop()
         if self.size > 0:
@@ -139,4 +195,5 @@ class GASLoC(gate_program.GASLoC):
 
 
 if __name__ == "__main__":
+    gate_refused.before_each_call()
     gate_program.main({"scape": SCAPE, "gasloc": GASLoC, "mapl": gate_program.MAPL})
