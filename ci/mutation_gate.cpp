@@ -19,6 +19,9 @@ gate::System mapl_system();
 namespace truestep::properties::exchange {
 gate::System exchange_system();
 }
+namespace truestep::properties::storage {
+gate::System storage_system();
+}
 
 int main(int count, char** values) {
     using namespace truestep;
@@ -31,5 +34,6 @@ int main(int count, char** values) {
     };
     return gate::gate_main(count, values,
                            {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system(),
-                            properties::dense::dense_system(), properties::exchange::exchange_system()});
+                            properties::dense::dense_system(), properties::exchange::exchange_system(),
+                            properties::storage::storage_system()});
 }

@@ -106,8 +106,8 @@ def expect_other_ways_to_name_a_system():
                  (("planted", "mapl", "--list"), ("planted", "--list", "--system", "mapl"))):
         if len({said(*words) for words in ways}) != 1:
             fail(f"these are not the same: {ways}")
-    expect_refused("--system is 'masp'; there are scape, gasloc, averaging, mapl, dense, exchange", "check", "--system", "masp")
-    expect_refused("there is no system 'masp'; did you mean 'mapl'? (there are scape, gasloc, averaging, mapl, dense, exchange)", "check", "masp")
+    expect_refused("--system is 'masp'; there are scape, gasloc, averaging, mapl, dense, exchange, storage", "check", "--system", "masp")
+    expect_refused("there is no system 'masp'; did you mean 'mapl'? (there are scape, gasloc, averaging, mapl, dense, exchange, storage)", "check", "masp")
 
 
 def expect_seldom_settings_by_set():

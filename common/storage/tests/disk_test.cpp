@@ -75,26 +75,6 @@ TEST(Disk, AnAbandonedFolderGoesAndALivingOneStays) {
     std::filesystem::remove_all(parent);
 }
 
-TEST_F(SafetensorsTest, LinksStayWhatTheyAre) {
-    std::filesystem::create_directories(folder_ / "elsewhere");
-    for (const bool dangling : {true, false}) {
-        if (!dangling)
-            store(folder_ / "elsewhere" / "run", "an older one");
-        std::filesystem::remove(path_);
-        std::filesystem::remove(folder_ / "hop");
-        std::filesystem::create_symlink("elsewhere/run", folder_ / "hop");
-        std::filesystem::create_symlink(folder_ / "hop", path_);
-        const std::filesystem::path partial =
-            disk().destination(path_).first; // on the file system of the file
-        EXPECT_TRUE(std::filesystem::equivalent(partial.parent_path(), folder_ / "elsewhere")) << partial;
-        const std::string bytes = small_file(path_);
-        EXPECT_TRUE(std::filesystem::is_symlink(path_));
-        EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "hop"));
-        EXPECT_EQ(load(folder_ / "elsewhere" / "run"), bytes);
-        EXPECT_FALSE(std::filesystem::exists(folder_ / "elsewhere" / "run.partial"));
-    }
-}
-
 TEST_F(SafetensorsTest, APipeIsWrittenInPlace) {
     const std::string bytes = small_file(folder_ / "plain");
     ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
