@@ -30,13 +30,21 @@ std::set<std::string> names_in(const FileSystem& files, const fs::path& folder) 
 }
 
 std::string difference(const std::string& there, const std::string& here) {
-    const auto at = static_cast<std::size_t>(std::ranges::mismatch(there, here).in1 - there.begin());
-    const std::size_t comma = at == 0 ? std::string::npos : there.rfind(", ", at - 1);
-    const std::size_t begin = comma == std::string::npos ? 0 : comma + 2;
-    const auto item = [begin](const std::string& all) {
-        return begin < all.size() ? all.substr(begin, all.find(", ", begin) - begin) : "nothing more";
+    std::string_view theirs = there;
+    std::string_view ours = here;
+    const auto next = [](std::string_view& all) {
+        constexpr std::string_view comma = ", ";
+        const std::string_view item = all.substr(0, all.find(comma));
+        all.remove_prefix(std::min(all.size(), item.size() + comma.size()));
+        return item.empty() ? "nothing more" : item;
     };
-    return item(there) + " where this run has " + item(here);
+    std::string_view their = next(theirs);
+    std::string_view our = next(ours);
+    while (their == our && !(theirs.empty() && ours.empty())) {
+        their = next(theirs);
+        our = next(ours);
+    }
+    return std::string(their) + " where this run has " + std::string(our);
 }
 
 std::string name_of_part(std::string_view what, int rank, int ranks) {

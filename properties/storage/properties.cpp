@@ -177,6 +177,13 @@ struct State {
     bool operator==(const State&) const = default;
 };
 
+std::string joined(const std::vector<std::string>& settings) {
+    std::string all;
+    for (const std::string& one : settings)
+        all += (all.empty() ? "" : ", ") + one;
+    return all;
+}
+
 /// A checkpoint is saved in folders that are missing, or that an ended process has made.
 void lasts(Trial& trial) {
     const truestep::storage::StateFormat<State> format{
@@ -203,13 +210,26 @@ void lasts(Trial& trial) {
     const std::size_t made = files.operations().size(); // before the save
     const std::string* const there = files.state().contents(in_memory);
     const std::optional<std::string> old = there == nullptr ? std::nullopt : std::optional(*there);
-    save_state(*judged, in_memory, format, {{"settings", "a 1"}}, state_of(2));
-    trial.holds(truestep::storage::load_state(*judged, in_memory, format, {{"settings", "a 1"}}) ==
-                    state_of(2),
-                "the state that is loaded is another");
-    trial.refused(in_memory, "a 1 where this run has a 2", "who loads a run of other settings", [&] {
-        static_cast<void>(truestep::storage::load_state(*judged, in_memory, format, {{"settings", "a 2"}}));
-    });
+    // One setting differs: its value goes on, or it is the last and missing.
+    std::vector<std::string> settings;
+    for (std::uint64_t which = 0; which <= trial.run.random(For::words) % 4; ++which)
+        settings.push_back("s" + std::to_string(which) + " " +
+                           std::to_string(trial.run.random(For::words, {which}) % 3));
+    std::vector<std::string> others = settings;
+    const std::size_t other = trial.run.random(For::damage) % (settings.size() + 1);
+    if (other < settings.size())
+        others[other] += "5";
+    else
+        others.push_back("s9 1");
+    save_state(*judged, in_memory, format, {{"settings", joined(settings)}}, state_of(2));
+    const auto load = [&](const std::vector<std::string>& here) {
+        return truestep::storage::load_state(*judged, in_memory, format, {{"settings", joined(here)}});
+    };
+    trial.holds(load(settings) == state_of(2), "the state that is loaded is another");
+    trial.refused(in_memory,
+                  "other settings: " + (other < settings.size() ? settings[other] : "nothing more") +
+                      " where this run has " + others[other] + ";",
+                  "who loads a run of other settings", [&] { static_cast<void>(load(others)); });
     const std::string saved = *files.state().contents(in_memory);
     memory::State state = files.begin();
     for (std::size_t number = 0; number < files.operations().size(); ++number) {

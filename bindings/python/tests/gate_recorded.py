@@ -163,6 +163,7 @@ class GASLoC(gate_program.GASLoC):
     def case(self, case: Message) -> None:
         gate_refused.begin(self.links.case)
         super().case(case)
+        self.worker.restore(self.worker.state)  # changes nothing
         self.recording.stop()
         if self.size > 0:
             self.recording.begin(truestep.gasloc.Recorder(self.worker.problem, floats(case["parameters"]), "gate"))
@@ -192,8 +193,18 @@ class GASLoC(gate_program.GASLoC):
     def restore(self, asked: Message) -> None:
         self.recording.stop()
         super().restore(asked)
+        self.worker.restore(self.worker.state)
+
+
+class MAPL(gate_program.MAPL):
+    def answer(self, asked: Message) -> Message:
+        answer = super().answer(asked)
+        if asked["do"] == "end":
+            boundary = self.sides[asked["side"]].boundary
+            boundary.restore(boundary.state)
+        return answer
 
 
 if __name__ == "__main__":
     gate_refused.before_each_call()
-    gate_program.main({"scape": SCAPE, "gasloc": GASLoC, "mapl": gate_program.MAPL})
+    gate_program.main({"scape": SCAPE, "gasloc": GASLoC, "mapl": MAPL})
