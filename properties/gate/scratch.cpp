@@ -101,6 +101,12 @@ std::string scratch_folder(const Group& group) {
     return own;
 }
 
+std::string process_name() {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    return std::string(host.data()) + "_" + std::to_string(getpid());
+}
+
 void clear_scratch_of(pid_t process) {
     std::error_code ignored;
     if (folder())

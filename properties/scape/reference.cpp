@@ -1,12 +1,9 @@
 // The property that covers what the others cannot: every bit, or every value within its bound, is the
 // reference's.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
-
-#include <unistd.h>
 
 #include <truestep/problem/tunable.hpp>
 #include <truestep/properties/scape/implementations.hpp>
@@ -19,13 +16,6 @@
 namespace truestep::properties::scape {
 
 namespace {
-
-/// Unique among the processes that share a file system.
-std::string process_name() {
-    std::array<char, 256> host{};
-    gethostname(host.data(), host.size() - 1);
-    return std::string(host.data()) + "_" + std::to_string(getpid());
-}
 
 /// Compares how each action ended. This needs no bound: in no case does rounding decide between a number
 /// and an infinity.
@@ -52,7 +42,7 @@ void within_the_bound(Trial& trial, const RecordedRun& ran) {
     // The checker of traces computes the bounds. Each process has its own file.
     static const std::shared_ptr<const Group> here = make_thread_group(std::chrono::seconds(60));
     const std::filesystem::path path =
-        std::filesystem::path(scratch_folder(*here)) / ("rel_" + process_name() + ".safetensors");
+        std::filesystem::path(scratch_folder(*here)) / ("rel_" + gate::process_name() + ".safetensors");
     if (!save_trace(path, ran, "gate")) {
         if (has_halted(ran.history))
             return; // halted before any step was seen completely
@@ -139,7 +129,13 @@ std::vector<Case> as_large_as_shares() {
     larger.clip_norm = 0.0;
     larger.data = problem::DataClass::ties;
     larger.chosen_place = 0;
-    return {run, larger};
+    // Groups of two sizes, which would cut pieces of two lengths if each took its own.
+    Case in_groups = larger;
+    in_groups.tensors = {{"a", 2'600'000, false}};
+    in_groups.workers = 3;
+    in_groups.groups = {2, 1};
+    in_groups.density = 0.02;
+    return {run, larger, in_groups};
 }
 
 /// Segments that the local pass looks at for the next mask, with ties over the words that they share.

@@ -43,7 +43,7 @@ Tensor tensor_of(const Case& run, std::uint64_t number, std::uint64_t version) {
     tensor.name = text_of(run, For::names, number) + std::to_string(number);
     const std::size_t type = run.random(For::types, {version, number}) % type_sizes.size();
     tensor.type = static_cast<DataType>(type);
-    // A third is as large as it may be, and the rest is small; no dimension is one value.
+    // A quarter is as large as it may be, a quarter is one value, and the rest is small.
     const std::uint64_t drawn = run.random(For::shapes, {version, number});
     const std::uint64_t most = static_cast<std::uint64_t>(run.bytes) / type_sizes[type];
     const std::uint64_t columns = 1 + (drawn >> 8U) % 3;

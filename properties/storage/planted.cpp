@@ -1,5 +1,4 @@
-// Known bugs of storage, as file systems that have them: each is what a writer or reader above would make
-// of it.
+// Known bugs of storage. Each is a file system that does what the bug would do above a right one.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -33,7 +32,7 @@ enum Number {
     names_missed
 };
 
-/// How many bytes the next calls take.
+/// Chooses how many bytes each call takes.
 class Pieces {
   public:
     explicit Pieces(const Case& run) : run_(run) {}
@@ -94,9 +93,10 @@ class Output final : public truestep::storage::WrappedOutput {
 
     [[nodiscard]] std::size_t write(std::span<const std::byte> bytes, std::error_code& error) override {
         const std::size_t count = inner().write(bytes.first(pieces_.next(bytes.size())), error);
-        if (known_bug_ == error_hidden)
+        const bool hidden = error && known_bug_ == error_hidden;
+        if (hidden)
             error.clear();
-        return known_bug_ == error_hidden || known_bug_ == rest_not_written ? bytes.size() : count;
+        return hidden || known_bug_ == rest_not_written ? bytes.size() : count;
     }
     [[nodiscard]] std::error_code sync() override {
         return known_bug_ == not_synced ? std::error_code() : inner().sync();
@@ -107,9 +107,9 @@ class Output final : public truestep::storage::WrappedOutput {
     Pieces pieces_;
 };
 
-class Judged final : public WrappedFiles {
+class FilesWithBug final : public WrappedFiles {
   public:
-    Judged(FileSystem& inner, int known_bug, const Case& run)
+    FilesWithBug(FileSystem& inner, int known_bug, const Case& run)
         : WrappedFiles(inner), known_bug_(known_bug), run_(run) {}
 
     [[nodiscard]] truestep::storage::Destination destination(const Path& path) const override {
@@ -134,8 +134,10 @@ class Judged final : public WrappedFiles {
     [[nodiscard]] std::error_code remove(const Path& path) override {
         if (known_bug_ == partial_stays && path.extension() == ".partial")
             return {};
-        if (known_bug_ == links_followed && inner().kind(path) == FileKind::folder)
-            std::filesystem::remove_all(path / ".");
+        if (known_bug_ == links_followed && std::filesystem::is_symlink(path) &&
+            inner().kind(path) == FileKind::folder)
+            for (const auto& entry : std::filesystem::directory_iterator(path))
+                std::filesystem::remove_all(entry.path());
         return inner().remove(path);
     }
 
@@ -147,11 +149,13 @@ class Judged final : public WrappedFiles {
 } // namespace
 
 std::unique_ptr<FileSystem> Implementation::over(FileSystem& inner, const Case& run) const {
-    return std::make_unique<Judged>(inner, known_bug_, run);
+    return std::make_unique<FilesWithBug>(inner, known_bug_, run);
 }
 
 Path Implementation::folder() const {
-    const Path folder = Path(gate::scratch_folder(*group_)) / ("storage-" + std::to_string(++folders_));
+    // Links in it may be absolute, and each process has its own.
+    const Path folder = std::filesystem::absolute(gate::scratch_folder(*group_)) /
+                        ("storage-" + gate::process_name() + "-" + std::to_string(++folders_));
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
     return folder;
@@ -163,7 +167,7 @@ std::vector<problem::KnownBug> known_bugs() {
         {rest_not_read, "the rest of a short read is what was there", "Needs a disk that gives pieces."},
         {end_not_seen, "the end of a file is not looked at",
          "One that is cut, or goes on, is read as it should be."},
-        {error_hidden, "a failed write is told to nobody", "The file is incomplete under its own name."},
+        {error_hidden, "a failed write is not reported", "The file is incomplete under its own name."},
         {partial_stays, "a partial file stays", "After a write that failed."},
         {not_synced, "a file is not synced before its new name",
          "A crash of the machine leaves its name without its bytes."},

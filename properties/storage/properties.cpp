@@ -1,6 +1,7 @@
 // What must always hold of files, and of what a failing disk or machine leaves of them (section 44).
 #include <algorithm>
-#include <cstring>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -66,7 +67,7 @@ void reads(Trial& trial, const FileSystem& files, const Path& path, const Conten
         trial.holds(bytes.compare(entry->header_offset, name.size(), name) == 0,
                     what + " is not where messages say");
         if (entry->type != DataType::f32)
-            trial.refused(path, "has dtype", "who reads it as f32",
+            trial.refused(path, "has dtype", "a read as f32",
                           [&] { static_cast<void>(file.read_f32(tensor.name)); });
         trial.holds(typed(file, *entry) == tensor.bytes, what + " has other bytes");
         const std::size_t begin = trial.run.random(For::values, {number}) % (tensor.bytes.size() + 1);
@@ -74,7 +75,7 @@ void reads(Trial& trial, const FileSystem& files, const Path& path, const Conten
         file.read_raw(*entry, begin, std::as_writable_bytes(std::span(rest)));
         trial.holds(rest == tensor.bytes.substr(begin),
                     what + " has other bytes from " + std::to_string(begin) + " on");
-        trial.refused(path, "beyond", "who reads a byte too many", [&] {
+        trial.refused(path, "beyond", "a read of a byte too many", [&] {
             rest.push_back(0);
             file.read_raw(*entry, begin, std::as_writable_bytes(std::span(rest)));
         });
@@ -150,24 +151,27 @@ void tells_failures(Trial& trial) {
         memory::Files files{memory::State(before_of(bytes))};
         const std::string after =
             "call " + std::to_string(call) + " of " + std::to_string(calls) + " has failed";
-        trial.refused("/run/step/file", "No space left", "who saves after " + after,
+        trial.refused("/run/step/file", "No space left", "a save of which " + after,
                       [&] { save_with_fault(trial.implementation, trial.run, files, call); });
         unchanged(files, after);
     }
-    for (const std::string& wrong :
-         {std::string("words"), std::string("a name"), std::string("two names")}) {
+    const Tensor twice{"twice", DataType::u8, {1}, "."};
+    const std::map<std::string, std::function<void(Content&)>> impossible{
+        {"words that are no UTF-8", [](Content& content) { content.words["key"] = "\xff"; }},
+        {"a name that is no UTF-8",
+         [](Content& content) {
+             content.tensors.push_back({"\xff", DataType::u8, {1}, "."});
+         }},
+        {"two tensors of one name",
+         [&](Content& content) { content.tensors.insert(content.tensors.end(), 2, twice); }}};
+    for (const auto& [what, change] : impossible) {
         memory::Files files{memory::State(before_of(bytes))};
         Content content = content_of(trial.run, 1);
-        if (wrong == "words")
-            content.words["key"] = "\xff";
-        else
-            content.tensors.push_back({wrong == "a name" ? "\xff" : "twice", DataType::u8, {1}, "."});
-        if (wrong == "two names")
-            content.tensors.push_back(content.tensors.back());
+        change(content);
         const auto rank = files.rank(0);
-        trial.refused("/run/step/file", "", wrong,
+        trial.refused("/run/step/file", "", what,
                       [&] { save(*trial.implementation.over(*rank, trial.run), in_memory, content); });
-        unchanged(files, "a file with impossible " + wrong);
+        unchanged(files, what);
     }
 }
 
@@ -221,15 +225,19 @@ void lasts(Trial& trial) {
         others[other] += "5";
     else
         others.push_back("s9 1");
+    if (trial.run.seed % 2 == 0) // the run that was saved has more
+        std::swap(settings, others);
     save_state(*judged, in_memory, format, {{"settings", joined(settings)}}, state_of(2));
+    const auto one_of = [other](const std::vector<std::string>& all) {
+        return other < all.size() ? all[other] : "nothing more";
+    };
     const auto load = [&](const std::vector<std::string>& here) {
         return truestep::storage::load_state(*judged, in_memory, format, {{"settings", joined(here)}});
     };
     trial.holds(load(settings) == state_of(2), "the state that is loaded is another");
     trial.refused(in_memory,
-                  "other settings: " + (other < settings.size() ? settings[other] : "nothing more") +
-                      " where this run has " + others[other] + ";",
-                  "who loads a run of other settings", [&] { static_cast<void>(load(others)); });
+                  "other settings: " + one_of(settings) + " where this run has " + one_of(others) + ";",
+                  "a run of other settings", [&] { static_cast<void>(load(others)); });
     const std::string saved = *files.state().contents(in_memory);
     memory::State state = files.begin();
     for (std::size_t number = 0; number < files.operations().size(); ++number) {

@@ -31,7 +31,7 @@ struct Case {
 
     Index tensors = 1;
     Index workers = 1; ///< ranks of the largest checkpoint
-    Index bytes = 8;   ///< of the largest tensor
+    Index bytes = 8;   ///< of the largest tensor; one value may be larger
     Index words = 0;   ///< in the metadata
     Index piece = 0;   ///< bytes that one read or write takes at most; 0: as many as it is given
     Index links = 0;   ///< on the way to the file
@@ -57,7 +57,7 @@ struct Tensor {
     std::string bytes{};
 };
 
-/// What a file holds.
+/// The words and tensors of a file.
 struct Content {
     std::map<std::string, std::string> words;
     std::vector<Tensor> tensors;
@@ -67,7 +67,7 @@ struct Content {
 [[nodiscard]] Content content_of(const Case& run, std::uint64_t version = 0);
 /// The closed form of a file around that header, an object whose members have this order.
 [[nodiscard]] std::string file_around(const std::string& header, const Content& content);
-/// The header that the writer makes. `type` is how each data type is named there.
+/// The header that the writer makes.
 [[nodiscard]] nlohmann::ordered_json header_of(const Content& content);
 /// Writes it by the writer that is judged.
 void save(FileSystem& files, const Path& path, const Content& content);
@@ -82,6 +82,7 @@ class Implementation final : public gate::Implementation {
     [[nodiscard]] std::string communicator() const override { return "-"; }
     [[nodiscard]] verify::LevelKind level() const override { return verify::LevelKind::exact; }
     [[nodiscard]] bool takes(int /*workers*/) const override { return true; }
+    [[nodiscard]] bool any(bool here) const override { return group_->any(here); }
 
     /// Calls of it take and give pieces as the case says. It has the known bug, if there is one.
     [[nodiscard]] std::unique_ptr<FileSystem> over(FileSystem& inner, const Case& run) const;

@@ -10,8 +10,8 @@ gate::System storage_system();
 gate::System storage_system() {
     gate::System system;
     system.name = "storage";
-    system.says = "What is saved can be read again: files, folders and links, on this disk, after damage "
-                  "and crashes.";
+    system.says =
+        "Saved files are read back, damaged ones are refused, links stay, crashes leave whole files.";
     spec().describe(system);
     system.properties = properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {

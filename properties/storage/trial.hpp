@@ -4,6 +4,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include <truestep/gate/trial.hpp>
 
@@ -19,18 +20,20 @@ class Trial : public gate::TrialOf<Case> {
     const Implementation& implementation;
 
     void holds(bool right, const std::string& otherwise) { expect(right, 0, otherwise); }
-    /// That a call ends with one line about this path, and these words in it.
+    /// Expects that the call throws one line that begins with the path and has these words.
     void refused(const Path& path, const std::string& words, const std::string& what, const auto& call) {
-        std::string told;
+        std::string message;
         try {
             call();
         } catch (const std::exception& error) {
-            told = error.what();
+            message = error.what();
         }
-        const bool right = told.starts_with(path.string()) && told.find("; ") != std::string::npos &&
-                           told.find('\n') == std::string::npos && told.find(words) != std::string::npos;
-        expect(right, 0,
-               [&] { return what + (told.empty() ? " is told nothing" : " is told '" + told + "'"); });
+        const bool right = message.starts_with(path.string()) && message.find("; ") != std::string::npos &&
+                           message.find('\n') == std::string::npos &&
+                           message.find(words) != std::string::npos;
+        expect(right, 0, [&] {
+            return what + " is not refused: " + (message.empty() ? "nothing is said" : message);
+        });
     }
 
   protected:
@@ -45,7 +48,9 @@ inline std::string bytes_in(const Path& path) {
 }
 
 inline void put(const Path& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << bytes).flush())
+        throw std::runtime_error(path.string() + ": cannot be written; free some space");
 }
 
 void is_refused_after_damage(Trial& trial);

@@ -1,9 +1,10 @@
 """gate_program.py with recorders beside the optimizers: what is recorded of each case has to verify, whichever way it is recorded. Gradients come in
 all forms that the package takes, and wrong calls come before the right ones."""
 
-import json
+import contextlib
+import dataclasses
 import os
-import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,11 @@ class SCAPE(gate_program.SCAPE):
 
     def case(self, case: Message) -> Message | None:
         answer = super().case(case)
-        gate_refused.begin(self.links.case)
         self.recording.stop()
-        self.turn = self.links.case
+        # Another case may have other ways, and the same case has the same ones when it is repeated.
+        self.turn = gate_refused.begin([case[key] for key in (*self.SETTINGS, "size", "density")])
         if self.optimizer is not None:
-            # Another case may have another way to record, and the same case has the same one when it is repeated.
-            self.way = zlib.crc32(json.dumps([case[key] for key in (*self.SETTINGS, "size", "density")]).encode()) % 4
+            self.way = self.turn % 4
             self.recording.begin(self.made_recorder(floats(case["parameters"])), self.way == 2)
         return answer
 
@@ -97,39 +97,39 @@ class SCAPE(gate_program.SCAPE):
         elif way == 1:
             optimizer.step(self.given(gradient), rate)
         elif way == 2:
-            for wrong in (1, 0):  # a refused step, too, may write into the gradient
+            for first in (1, 0):  # the first is in vain, and may write into the gradient, too
                 room = optimizer.gradient
                 room[:] = gradient
-                try:
-                    with gate_refused.resting():
-                        optimizer.step_using_up(room[wrong:], rate)
-                except truestep.Error as error:
-                    if type(error) is not truestep.Error or not wrong:
-                        raise
+                with self.in_vain() if first else gate_refused.without_wrong_steps():
+                    optimizer.step_using_up(room[first:], rate)
         else:
             self.take_parts(gradient, rate, way == 4)
 
+    @contextlib.contextmanager
+    def in_vain(self) -> Iterator[None]:
+        """For a step that has to be refused, and forgets its parts."""
+        try:
+            yield
+        except truestep.Error as error:
+            if type(error) is not truestep.Error:
+                raise
+        else:
+            raise AssertionError("a step of what cannot be has been taken")
+
     def take_parts(self, gradient: Any, rate: float, buckets: bool) -> None:
-        """Once in vain, with a rate that is none: then the parts have to be forgotten."""
-        optimizer, tensors = self.optimizer, list(range(len(self.asked["tensors"])))[::-1]
+        optimizer, tensors, pieces = self.optimizer, list(range(len(self.asked["tensors"])))[::-1], self.pieces(gradient)
         for final in (float("nan"), rate):
-            try:
-                with gate_refused.resting():
-                    if not buckets:
-                        # Sums that are exact; no sum is -0, so such a rank gives all of it at once.
-                        odd = np.arange(gradient.size) % 2 == 1
-                        first = np.where(odd & ~(gradient.view(np.uint32) == 1 << 31).any(), gradient, np.float32(0))
-                        optimizer.accumulate(first)
-                        optimizer.step(gradient - first, final)
-                        continue
-                    pieces = self.pieces(gradient)
-                    for some in (tensors[:1], tensors[1:]):
-                        if some:
-                            optimizer.bucket(some, [pieces[tensor] for tensor in some])
+            with gate_refused.without_wrong_steps() if final == rate else self.in_vain():
+                if buckets:
+                    for some in filter(None, (tensors[:1], tensors[1:])):
+                        optimizer.bucket(some, [pieces[tensor] for tensor in some])
                     optimizer.step_of_parts(final)
-            except truestep.Error as error:
-                if type(error) is not truestep.Error or final == rate:
-                    raise
+                    continue
+                rest = gradient
+                if not (gradient.view(np.uint32) == 1 << 31).any():  # no sum is -0; all others are exact here
+                    optimizer.accumulate(np.where(np.arange(gradient.size) % 2 == 1, gradient, np.float32(0)))
+                    rest = np.where(np.arange(gradient.size) % 2 == 1, np.float32(0), gradient)
+                optimizer.step(rest, final)
 
     def step(self, asked: Message) -> Message:
         answer = super().step(asked)
@@ -161,7 +161,7 @@ class GASLoC(gate_program.GASLoC):
         self.recording = Recording(links)
 
     def case(self, case: Message) -> None:
-        gate_refused.begin(self.links.case)
+        gate_refused.begin([case.get(key) for key in (*self.SETTINGS, "size")])
         super().case(case)
         self.worker.restore(self.worker.state)  # changes nothing
         self.recording.stop()
@@ -188,6 +188,10 @@ class GASLoC(gate_program.GASLoC):
 
     def view(self, asked: Message) -> Message:
         self.recording.verify()
+        if not self.ended:
+            state = self.worker.state
+            with contextlib.suppress(truestep.Error):  # it is refused late, and changes nothing: not even the number of rounds
+                self.worker.restore(dataclasses.replace(state, rounds=state.rounds + 1, parameters=np.full_like(state.parameters, np.nan)))
         return super().view(asked)
 
     def restore(self, asked: Message) -> None:
@@ -198,6 +202,8 @@ class GASLoC(gate_program.GASLoC):
 
 class MAPL(gate_program.MAPL):
     def answer(self, asked: Message) -> Message:
+        if asked["do"] == "begin":
+            gate_refused.begin([asked.get(key) for key in ("width", "subspace_rank", "codewords", "groups", "rounds", "seed", "steps")])
         answer = super().answer(asked)
         if asked["do"] == "end":
             boundary = self.sides[asked["side"]].boundary

@@ -3,7 +3,9 @@ of all of them that they say so in one line and change nothing: the gate's case 
 
 import contextlib
 import ctypes
+import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,9 +18,9 @@ WRONG_TEXTS = {"problem_create": b"nonsense=1", "gasloc_problem_create": b"nonse
                "recorder_add": b"nonsense", "gasloc_recorder_add": b"nonsense", "recorder_sample": b"nonsense",
                **{f"{kind}_{what}": NOWHERE for kind in ("optimizer", "gasloc_worker") for what in ("save", "load")},
                "recorder_write": NOWHERE, "gasloc_recorder_write": NOWHERE, "recorder_keep_in": NOWHERE}
-# What truestep.h takes: a problem of fewer tensors, defaults, one rank alone, a state to be made, results that are not needed, and a number of
+# The library takes these calls: a problem of fewer tensors, defaults, one rank alone, a state to be made, results that are not needed, and a number of
 # tokens whose message has as many bytes.
-RIGHT = {*((f"{of}problem_create", place, how) for of in ("", "gasloc_") for place, how in ((1, "one less"), (3, "NULL"))),
+ACCEPTED = {*((f"{of}problem_create", place, how) for of in ("", "gasloc_") for place, how in ((1, "one less"), (3, "NULL"))),
          *(("mapl_boundary_" + name, place, "NULL") for name, place in (
              ("create", 1), ("compress", 5), ("encode", 4), ("compress_backward", 7), ("decompress_backward", 7), ("step", 2), ("step", 3),
              ("step_by", 3))),
@@ -29,27 +31,28 @@ RIGHT = {*((f"{of}problem_create", place, how) for of in ("", "gasloc_") for pla
 TOGETHER = ("optimizer_step", "optimizer_step_using_up", "optimizer_step_of_parts", "optimizer_bucket")
 
 Wrong = tuple[int, str, object]  # which argument, in what way, and what is given instead
-_resting = False
+_without_wrong_steps = False
 _begin = 0
 _calls: Counter[str] = Counter()
 
 
-def begin(case: int) -> None:
-    """Counts anew, so that ranks agree on the next wrong call whatever they called in an earlier case."""
+def begin(settings: Any) -> int:
+    """Counts anew, from a number that follows from the case: ranks agree on the next wrong call, and a case has the same ones again."""
     global _begin
-    _begin = case
+    _begin = zlib.crc32(json.dumps(settings).encode())
     _calls.clear()
+    return _begin
 
 
 @contextlib.contextmanager
-def resting() -> Iterator[None]:
-    """Leaves out what would make the parts of a step be forgotten."""
-    global _resting
-    _resting = True
+def without_wrong_steps() -> Iterator[None]:
+    """For a step that counts: a wrong one before it would make its parts be forgotten."""
+    global _without_wrong_steps
+    _without_wrong_steps = True
     try:
         yield
     finally:
-        _resting = False
+        _without_wrong_steps = False
 
 
 def changed(entry: Any, **fields: object) -> Any:
@@ -124,7 +127,7 @@ def wrong_arguments(name: str, kinds: list[Any], arguments: tuple[Any, ...]) -> 
                 ways += wrong_pointer(name, value)
             elif place > 2 and kinds[place + 1:place + 2] == [ctypes.c_int64] and arguments[place + 1] > 0:
                 ways += wrong_ids(value, arguments[place + 1])
-        yield from ((place, how, wrong) for how, wrong in ways if (name, place, how) not in RIGHT)
+        yield from ((place, how, wrong) for how, wrong in ways if (name, place, how) not in ACCEPTED)
 
 
 def before(name: str, function: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
@@ -135,11 +138,11 @@ def before(name: str, function: Callable[..., int], kinds: list[Any]) -> Callabl
         if wrongs:
             place, how, wrong = wrongs[turn % len(wrongs)]
             together = place > 0 and name in TOGETHER
-            if not (together and _resting):
+            if not (together and _without_wrong_steps):
                 alone = together and turn // len(wrongs) % 2 == 1 and turn % RANKS != RANK
                 status = function(*arguments) if alone else function(*arguments[:place], wrong, *arguments[place + 1:])
-                said = _library._library.truestep_last_error().decode()
-                assert status in (1, 3) and said and "\n" not in said, f"{name}, argument {place}, {how}: status {status}, {said!r}"
+                error = _library._library.truestep_last_error().decode()
+                assert status in (1, 3) and error and "\n" not in error, f"{name}, argument {place}, {how}: status {status}, {error!r}"
         return function(*arguments)
     return called
 

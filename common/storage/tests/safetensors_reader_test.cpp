@@ -197,6 +197,7 @@ TEST_F(SafetensorsTest, WrongDataTypeNamesBoth) {
     expect_failure(10, "tensor \"a\" has dtype BF16; expected F32", [&] { file.read_f32("a"); });
     expect_failure(10, "tensor \"a\" has dtype BF16; expected F64", [&] { file.read_f64("a"); });
     expect_failure(10, "tensor \"a\" has dtype BF16; expected U8", [&] { file.read_u8("a"); });
+    expect_failure(10, "tensor \"a\" has dtype BF16; expected U64", [&] { file.read_u64("a"); });
 }
 
 TEST_F(SafetensorsTest, FileThatShrankAfterItWasOpened) {

@@ -64,5 +64,7 @@ class Group {
 /// A folder for temporary files, removed at the end of the process: in $TRUESTEP_SCRATCH, $TMPDIR, or
 /// memory. It is the same on all ranks, which have to share that file system.
 [[nodiscard]] std::string scratch_folder(const Group& group);
+/// Unique among the processes that share a file system.
+[[nodiscard]] std::string process_name();
 
 } // namespace truestep::gate
