@@ -121,6 +121,8 @@ class InParts(unittest.TestCase):
             optimizer, plain = self.make(model, overlap=overlap), self.make(twin)
             recorder = truestep.torch.Recorder(optimizer) if recorded else None
             with optimizer.no_sync():
+                with optimizer.no_sync():
+                    pass  # its end is not that of the outer one
                 self.backward(model, 1)
             optimizer.accumulate()
             self.backward(model, 2)

@@ -1,6 +1,7 @@
 // Tests how ranks that are threads begin, stand many exchanges, and end; `truestep check exchange` tests
 // what they bring.
 #include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/throws_on_all.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -36,6 +37,21 @@ TEST_P(InProcess, KnowsItsPlace) {
     });
     for (const auto& count : seen)
         EXPECT_EQ(count, 1);
+}
+
+TEST_P(InProcess, AnyExceptionOfTheLastRankIsToldToAll) {
+    run_ranks(GetParam(), [](Communicator& communicator) {
+        const bool last = communicator.rank() + 1 == communicator.size();
+        try {
+            throws_on_all(communicator, [&] {
+                if (last)
+                    throw std::out_of_range("no such key"); // which no check of ours has made
+            });
+            ADD_FAILURE() << "nothing was thrown on rank " << communicator.rank();
+        } catch (const std::exception& error) {
+            EXPECT_TRUE(std::string(error.what()).ends_with("no such key")) << error.what();
+        }
+    });
 }
 
 TEST_P(InProcess, GathersRecords) {
