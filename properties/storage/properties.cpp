@@ -222,7 +222,7 @@ void lasts(Trial& trial) {
     std::vector<std::string> others = settings;
     const std::size_t other = trial.run.random(For::damage) % (settings.size() + 1);
     if (other < settings.size())
-        others[other] += "5";
+        others[other] += '5';
     else
         others.push_back("s9 1");
     if (trial.run.seed % 2 == 0) // the run that was saved has more

@@ -59,7 +59,7 @@ std::vector<std::vector<std::size_t>> picks(const std::vector<std::size_t>& limi
 
 std::string text(const Operation& operation) {
     using Kind = Operation::Kind;
-    const std::string who = "rank " + std::to_string(operation.rank) + ": ";
+    std::string who = "rank " + std::to_string(operation.rank) + ": ";
     switch (operation.kind) {
     case Kind::create:
         return who + "create " + operation.path;

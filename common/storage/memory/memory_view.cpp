@@ -6,14 +6,6 @@
 
 namespace truestep::storage::memory {
 
-namespace {
-
-std::error_code code(std::errc error) {
-    return std::make_error_code(error);
-}
-
-} // namespace
-
 class Files::Input : public InputFile {
   public:
     explicit Input(std::string contents) : contents_(std::move(contents)) {}
@@ -76,7 +68,8 @@ class Files::ObservedState : public FileSystem {
     [[nodiscard]] std::unique_ptr<InputFile> open(const Path& path, std::error_code& error) const override {
         const std::lock_guard lock(files_.mutex_);
         const std::string* contents = files_.state_.contents(path);
-        error = contents == nullptr ? code(std::errc::no_such_file_or_directory) : std::error_code();
+        error = contents == nullptr ? std::make_error_code(std::errc::no_such_file_or_directory)
+                                    : std::error_code();
         return contents == nullptr ? nullptr : std::make_unique<Input>(*contents);
     }
     [[nodiscard]] std::vector<std::string> list(const Path& folder, std::error_code& error) const override {
@@ -84,7 +77,7 @@ class Files::ObservedState : public FileSystem {
         auto names = files_.state_.list(folder);
         if (names) // backwards: nobody may count on an order
             std::ranges::reverse(*names);
-        error = names ? std::error_code() : code(std::errc::no_such_file_or_directory);
+        error = names ? std::error_code() : std::make_error_code(std::errc::no_such_file_or_directory);
         return names.value_or(std::vector<std::string>());
     }
     [[nodiscard]] std::unique_ptr<OutputFile> create(const Path& path, std::error_code& error) override {
