@@ -66,6 +66,14 @@ const std::string& given_value(const std::vector<std::string>& values, const std
     return values[drawn == usual ? 0 : hash % values.size()];
 }
 
+std::uint64_t random_number(std::int64_t seed, std::uint64_t use,
+                            std::initializer_list<std::uint64_t> places) {
+    std::uint64_t drawn = problem::mix64(static_cast<std::uint64_t>(seed) << 8U ^ use);
+    for (const std::uint64_t place : places)
+        drawn = problem::mix64(drawn ^ (place + 0x9e37'79b9'7f4a'7c15U));
+    return drawn;
+}
+
 std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,
                                                                const std::vector<std::string>& keys) {
     std::string known;

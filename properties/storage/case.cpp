@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <truestep/problem/mix64.hpp>
 #include <truestep/problem/partition.hpp>
 
 #include "storage.hpp"
@@ -103,11 +102,7 @@ const gate::CaseSpec<Case>& spec() {
 }
 
 std::uint64_t Case::random(For use, std::initializer_list<std::uint64_t> places) const {
-    std::uint64_t drawn =
-        problem::mix64(static_cast<std::uint64_t>(seed) << 8U ^ static_cast<std::uint64_t>(use));
-    for (const std::uint64_t place : places)
-        drawn = problem::mix64(drawn ^ (place + 0x9e37'79b9'7f4a'7c15U));
-    return drawn;
+    return gate::random_number(seed, static_cast<std::uint64_t>(use), places);
 }
 
 Content content_of(const Case& run, std::uint64_t version) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -24,6 +26,10 @@ namespace truestep::gate {
 [[nodiscard]] const std::string& given_value(const std::vector<std::string>& values,
                                              const std::string& drawn, const std::string& usual,
                                              const std::string& seed);
+
+/// A random number for that use at these places of a case, which its seed determines.
+[[nodiscard]] std::uint64_t random_number(std::int64_t seed, std::uint64_t use,
+                                          std::initializer_list<std::uint64_t> places);
 
 /// The keys and values of a line. Throws truestep::Error if a key is not in `keys`.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>>
@@ -281,5 +287,26 @@ struct CaseSpec {
                 }};
     }
 };
+
+/// A system with one implementation, "host", whose known bugs are planted in that itself: it is made of a
+/// name, the bug's number and a group.
+template <class Implementation, class Case>
+System system_of_host(const std::string& name, const std::string& says, const CaseSpec<Case>& spec,
+                      const std::vector<Property>& properties, const std::vector<KnownBug>& known_bugs) {
+    System system;
+    system.name = name;
+    system.says = says;
+    spec.describe(system);
+    system.properties = properties;
+    system.known_bugs = known_bugs;
+    system.implementations = [](const std::shared_ptr<const Group>& group) {
+        return Implementations{std::make_shared<Implementation>("host", 0, group)};
+    };
+    system.planted = [bugs = known_bugs.size()](int number, const std::shared_ptr<const Group>& group) {
+        return std::make_shared<Implementation>(name_of_planted(number, bugs), number, group);
+    };
+    system.clean = {"host"};
+    return system;
+}
 
 } // namespace truestep::gate
