@@ -111,6 +111,11 @@ class WatchedFiles : public WrappedFiles {
             const std::error_code error = before_(nullptr, {});
             return error ? error : WrappedOutput::sync();
         }
+        [[nodiscard]] std::error_code close() override { // a file is closed even where that fails
+            const std::error_code error = before_(nullptr, {});
+            const std::error_code closed = WrappedOutput::close();
+            return error ? error : closed;
+        }
 
       private:
         Before before_;
