@@ -1,5 +1,4 @@
 // Judges whether damaged files are refused.
-
 #include <nlohmann/json.hpp>
 
 #include "trial.hpp"

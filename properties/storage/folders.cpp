@@ -1,5 +1,7 @@
 // Judges links, and folders of checkpoints.
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <set>
 
 #include <truestep/storage/checkpoint.hpp>

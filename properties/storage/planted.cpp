@@ -1,7 +1,5 @@
 // Known bugs of storage. Each is a file system that does what the bug would do above a right one.
 #include <algorithm>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -76,8 +74,8 @@ class Input final : public InputFile {
     [[nodiscard]] std::size_t read(std::uint64_t offset, std::span<std::byte> bytes,
                                    std::error_code& error) const override {
         const std::size_t count = inner_->read(offset, bytes.first(pieces_.next(bytes.size())), error);
-        return known_bug_ == end_not_seen || (known_bug_ == rest_not_read && count > 0) ? bytes.size()
-                                                                                        : count;
+        const bool is_end = count == 0 && known_bug_ == end_not_seen;
+        return is_end || (count > 0 && known_bug_ == rest_not_read) ? bytes.size() : count;
     }
 
   private:
@@ -166,12 +164,12 @@ std::vector<problem::KnownBug> known_bugs() {
         {rest_not_written, "the rest of a short write is lost", "Needs a disk that takes pieces."},
         {rest_not_read, "the rest of a short read is what was there", "Needs a disk that gives pieces."},
         {end_not_seen, "the end of a file is not looked at",
-         "One that is cut, or goes on, is read as it should be."},
+         "One that is cut, or longer, is read like a whole one."},
         {error_hidden, "a failed write is not reported", "The file is incomplete under its own name."},
         {partial_stays, "a partial file stays", "After a write that failed."},
         {not_synced, "a file is not synced before its new name",
          "A crash of the machine leaves its name without its bytes."},
-        {links_replaced, "a link becomes a file", "What it led to is as before."},
+        {links_replaced, "a link becomes a file", "The file that it led to stays unchanged."},
         {links_followed, "a removal goes through links", "Needs a link to a folder in what is removed."},
         {names_missed, "the last name of a folder is missed", "Files are there and not found."}};
 }

@@ -1,4 +1,4 @@
-// What must always hold of files, and of what a failing disk or machine leaves of them (section 44).
+// Judges files, and what a failing disk or machine leaves of them (section 44).
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -118,8 +118,8 @@ memory::Tree before_of(const std::string& old) {
     return {{"/run", std::nullopt}, {"/run/step", std::nullopt}, {in_memory.string(), old}};
 }
 
-/// The number of calls that change something, of which that one fails, or of a write that does half of its
-/// work.
+/// Saves with a fault in that call of those that change something; a write does half of its work before.
+/// Returns the number of such calls.
 std::int64_t save_with_fault(const Implementation& implementation, const Case& run, memory::Files& files,
                              std::int64_t fails) {
     const auto rank = files.rank(0);
@@ -141,7 +141,7 @@ void tells_failures(Trial& trial) {
     const std::string bytes = file_around(header_of(old).dump(), old);
     const auto unchanged = [&](const memory::Files& files, const std::string& after) {
         const std::string* const now = files.state().contents(in_memory);
-        trial.holds(now != nullptr && *now == bytes, "the old file is not as it was after " + after);
+        trial.holds(now != nullptr && *now == bytes, "the old file has changed after " + after);
         trial.holds(files.state().list("/run/step")->size() == 1,
                     "something stays beside the old file after " + after);
     };
@@ -157,8 +157,8 @@ void tells_failures(Trial& trial) {
     }
     const Tensor twice{"twice", DataType::u8, {1}, "."};
     const std::map<std::string, std::function<void(Content&)>> impossible{
-        {"words that are no UTF-8", [](Content& content) { content.words["key"] = "\xff"; }},
-        {"a name that is no UTF-8",
+        {"words that are not UTF-8", [](Content& content) { content.words["key"] = "\xff"; }},
+        {"a name that is not UTF-8",
          [](Content& content) {
              content.tensors.push_back({"\xff", DataType::u8, {1}, "."});
          }},
@@ -265,7 +265,7 @@ std::vector<gate::Property> properties() {
     return {
         spec().property(
             1, "damage",
-            "A file that is cut, goes on, or contradicts itself is refused, in one line about its place.",
+            "A file that is cut, too long, or contradicts itself is refused, in one line about its place.",
             gate::judged_by(is_refused_after_damage), {"in pieces"}),
         spec().property(2, "failures",
                         "A save that fails or is refused says so, and leaves what was there.",

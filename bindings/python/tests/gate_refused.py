@@ -21,12 +21,12 @@ WRONG_TEXTS = {"problem_create": b"nonsense=1", "gasloc_problem_create": b"nonse
 # The library takes these calls: a problem of fewer tensors, defaults, one rank alone, a state to be made, results that are not needed, and a number of
 # tokens whose message has as many bytes.
 ACCEPTED = {*((f"{of}problem_create", place, how) for of in ("", "gasloc_") for place, how in ((1, "one less"), (3, "NULL"))),
-         *(("mapl_boundary_" + name, place, "NULL") for name, place in (
-             ("create", 1), ("compress", 5), ("encode", 4), ("compress_backward", 7), ("decompress_backward", 7), ("step", 2), ("step", 3),
-             ("step_by", 3))),
-         ("optimizer_create", 1, "NULL"), ("gasloc_worker_create", 1, "NULL"), ("gasloc_worker_step", 4, "NULL"),
-         ("gasloc_worker_round", 1, "NULL"), ("recorder_held", 1, "NULL"), ("recorder_held", 2, "one less"),
-         ("gasloc_recorder_begin_round", 2, "one less"), ("mapl_boundary_decode", 4, "one more")}
+            *(("mapl_boundary_" + name, place, "NULL") for name, place in (
+                ("create", 1), ("compress", 5), ("encode", 4), ("compress_backward", 7), ("decompress_backward", 7), ("step", 2), ("step", 3),
+                ("step_by", 3))),
+            ("optimizer_create", 1, "NULL"), ("gasloc_worker_create", 1, "NULL"), ("gasloc_worker_step", 4, "NULL"),
+            ("gasloc_worker_round", 1, "NULL"), ("recorder_held", 1, "NULL"), ("recorder_held", 2, "one less"),
+            ("gasloc_recorder_begin_round", 2, "one less"), ("mapl_boundary_decode", 4, "one more")}
 # All ranks call these together, and get an error together, too.
 TOGETHER = ("optimizer_step", "optimizer_step_using_up", "optimizer_step_of_parts", "optimizer_bucket")
 
